@@ -1,0 +1,62 @@
+"""Golden cases: one text file each, with a program, its facts, and what must come out. See CONTRIBUTING.md for the format."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parent / "programs"
+_SECTION = re.compile(r"--- (\w+) ?(.*)")
+
+
+@dataclass
+class Case:
+    """A golden case. Rows are lines of tab-separated text, as in files."""
+
+    path: Path
+    about: str = ""
+    program: str = ""
+    facts: dict[str, list[str]] = field(default_factory=dict)
+    expect: dict[str, list[str]] = field(default_factory=dict)
+    undefined: bool = False
+
+    def write_facts(self, folder: Path) -> None:
+        for relation, lines in self.facts.items():
+            (folder / f"{relation}.facts").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
+
+
+def read_case(path: Path) -> Case:
+    case = Case(path)
+    lines: list[str] = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        section = _SECTION.fullmatch(line)
+        if section is None:
+            lines.append(line)
+            continue
+        _close(case, lines)
+        kind, name = section[1], section[2]
+        lines = []
+        if kind in ("facts", "expect"):
+            getattr(case, kind)[name] = lines
+        elif kind == "undefined":
+            case.undefined = True
+        elif kind == "program":
+            case.program = "?"
+        else:
+            raise ValueError(f"{path}: there is no section {kind}")
+    _close(case, lines)
+    return case
+
+
+def _close(case: Case, lines: list[str]) -> None:
+    if lines and lines[-1] == "":
+        lines.pop()
+    if case.program == "?":
+        case.program = "\n".join(lines) + "\n"
+    elif not case.program:
+        case.about = "\n".join(lines)
+
+
+def cases() -> list[Case]:
+    return [read_case(path) for path in sorted(PROGRAMS.glob("*.case"))]

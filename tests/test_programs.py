@@ -1,0 +1,75 @@
+"""Every golden case under every treatment, with one expected result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden import Case, cases
+from vigilog import reference
+from vigilog.core.values import row_text, sorted_rows
+from vigilog.engine.evaluate import run
+from vigilog.executors.watch import Watch
+from vigilog.files import reader
+from vigilog.files.format import inputs, outputs
+from vigilog.files.writer import line_writer
+from vigilog.language.check import check
+from vigilog.language.parser import parse
+from vigilog.language.printer import show
+from vigilog.language.syntax import Program
+from vigilog.rewriting.passes import rewrite
+
+CASES = cases()
+
+
+def ids(case: Case) -> str:
+    return case.path.stem
+
+
+def by_reference(program: Program, folder: Path) -> dict[str, list[str]]:
+    facts = {name: list(reader.rows(place)) for name, place in inputs(program, folder).items()}
+    state = reference.evaluate(program, facts)
+    lines = {}
+    for place in outputs(program, folder):
+        line = line_writer(place)
+        lines[place.relation] = [line(row_text(place.types, row))[:-1] for row in sorted_rows(state[place.relation])]
+    return lines
+
+
+def by_engine(program: Program, folder: Path, engine: str) -> dict[str, list[str]]:
+    finished = run(program, folder, folder / "out", engine, Watch(timeout=120))
+    assert finished.stats.engine == engine
+    files = {place.relation: place.path for place in outputs(program, folder / "out")}
+    return {relation: path.read_text(encoding="utf-8").split("\n")[:-1] for relation, path in files.items()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("treatment", ["reference", "embedded", "spark"])
+def test_result(case: Case, treatment: str, tmp_path: Path) -> None:
+    case.write_facts(tmp_path)
+    program = check(case.program, case.path.name).program
+    result = by_reference(program, tmp_path) if treatment == "reference" else by_engine(program, tmp_path, treatment)
+    assert result == case.expect
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("treatment", ["printed", "normalized"])
+def test_printed_program_means_the_same(case: Case, treatment: str, tmp_path: Path) -> None:
+    case.write_facts(tmp_path)
+    program = check(case.program).program
+    again = check(show(rewrite(program) if treatment == "normalized" else program)).program
+    assert by_engine(again, tmp_path, "embedded") == case.expect
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_printed_program_parses_to_itself(case: Case) -> None:
+    program = parse(case.program)
+    assert parse(show(program)) == program
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.undefined], ids=ids)
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+def test_undefined_is_counted(case: Case, engine: str, tmp_path: Path) -> None:
+    case.write_facts(tmp_path)
+    assert run(check(case.program).program, tmp_path, tmp_path / "out", engine, Watch()).stats.undefined > 0

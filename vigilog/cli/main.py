@@ -1,0 +1,157 @@
+"""`vigilog`: the commands."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vigilog.cli.progress import progress
+from vigilog.core.errors import UsageError, VigilogError
+from vigilog.engine.evaluate import Finished
+from vigilog.engine.evaluate import run as run_program
+from vigilog.executors.watch import Watch
+from vigilog.files.writer import line_writer
+from vigilog.core.values import row_text
+from vigilog.language.check import Checked
+from vigilog.language.check import check as check_program
+from vigilog.language.parser import read_program
+from vigilog.planning.dialect import Dialect
+from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
+
+from vigilog.planning.sqlite import SqliteDialect
+from vigilog.rewriting.passes import rewrite
+from vigilog.rewriting.relevant import relevant
+
+app = typer.Typer(
+    name="vigilog",
+    help="Derives views from data by rules, and tells every holder of a copy exactly what changed.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class Engine(StrEnum):
+    auto = "auto"
+    embedded = "embedded"
+    spark = "spark"
+
+
+class Show(StrEnum):
+    rules = "rules"
+    strata = "strata"
+    sql = "sql"
+
+
+ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
+EngineOption = Annotated[Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")]
+
+
+@app.command(epilog="Example: vigilog check graph.dl")
+def check(program: ProgramPath) -> None:
+    """Checks a program: prints every error and warning with its place, the rule behind it and the fix."""
+    checked = _checked(program)
+    rewrite(checked.program)
+    relations, rules = len(checked.program.relations), len(checked.program.rules)
+    print(f"{program}: {relations} relations and {rules} rules, no errors")
+
+
+@app.command(epilog="Examples: vigilog run graph.dl -F facts -D out · vigilog run graph.dl -D - --engine spark --verbose")
+def run(
+    program: ProgramPath,
+    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path("."),
+    out: Annotated[str, typer.Option("-D", "--out", metavar="OUT", help="The folder for results; - prints them.")] = ".",
+    engine: EngineOption = Engine.auto,
+    max_rounds: Annotated[int | None, typer.Option(min=1, help="Stop a recursion that takes more rounds.", show_default="no bound")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.", show_default="no bound")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say which executor ran, why, and what it cost.")] = False,
+) -> None:
+    """Evaluates a program: reads FACTS/<relation>.facts, writes OUT/<relation>.csv, tab-separated and sorted."""
+    checked = _checked(program)
+    with progress() as report:
+        watch = Watch(max_rounds, timeout, report)
+        finished = run_program(checked.program, facts, None if out == "-" else Path(out), engine.value, watch)
+    _print(finished)
+    if verbose:
+        stats = finished.stats
+        cost = f"{stats.ms:.0f} ms, {stats.rounds} rounds, {stats.derived} rows derived"
+        print(f"engine: {finished.chosen.engine} ({finished.chosen.reason}); {cost}", file=sys.stderr)
+    if finished.stats.undefined:
+        print(
+            f"warning: {finished.stats.undefined} evaluations had no value (overflow, division by zero, no number, …); their literals count as false",
+            file=sys.stderr,
+        )
+
+
+@app.command(epilog="Example: vigilog explain graph.dl --show sql --view closure")
+def explain(
+    program: ProgramPath,
+    show: Annotated[Show, typer.Option(help="What to show.")] = Show.rules,
+    view: Annotated[str | None, typer.Option(metavar="V", help="Only what this relation needs.", show_default="everything")] = None,
+    engine: EngineOption = Engine.embedded,
+) -> None:
+    """Shows what becomes of a program: plain rules, strata (both parse again), or SQL."""
+    checked = _checked(program).program
+    plain = rewrite(checked)
+    if view is not None:
+        if view not in checked.relations:
+            raise UsageError(f"there is no relation {view} in {program}")
+        plain = relevant(plain, [view])
+    if show is Show.sql:
+        dialect: Dialect = SqliteDialect()
+        print(explain_sql(plain, dialect))
+    else:
+        print(explain_rules(plain) if show is Show.rules else explain_strata(plain))
+
+
+def _checked(path: Path) -> Checked:
+    checked = check_program(read_program(path))
+    for warning in checked.warnings:
+        print(warning.render(checked.program.text), file=sys.stderr)
+    return checked
+
+
+def _print(finished: Finished) -> None:
+    for relation, size in finished.sizes:
+        print(f"{relation}\t{size}")
+    for place, rows in finished.printed:
+        line = line_writer(place)
+        print(f"---------------\n{place.relation}\n===============")
+        for row in rows:
+            sys.stdout.write(line(row_text(place.types, row)))
+        print("===============")
+
+
+def main() -> None:
+    """Runs a command. Exit status: 0 done, 1 the input was refused, 2 wrong usage, 130 interrupted."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    try:
+        sys.exit(app(standalone_mode=True))
+    except UsageError as error:
+        _fail(error, 2)
+    except VigilogError as error:
+        _fail(error, 1)
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _fail(error: VigilogError, status: int) -> None:
+    from vigilog.core.errors import ProgramError
+
+    print(error if isinstance(error, ProgramError) else f"error[{error.code}]: {error}", file=sys.stderr)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

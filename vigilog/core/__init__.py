@@ -1,0 +1,1 @@
+"""What every layer speaks of: values and their types, places in a text, errors."""

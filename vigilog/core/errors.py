@@ -1,0 +1,120 @@
+"""Every way in which Vigilog says no.
+
+VigilogError                 whatever a user can cause; a code and a sentence, never a traceback
+├── ProgramError             the program is refused; all findings of a stage together, each with its place
+├── DataError                a source or a row is refused, with file and row
+├── Stopped                  an evaluation was stopped by its bounds: rounds, time, the user
+├── UsageError               what was asked for makes no sense together; the command line exits with 2
+└── SparkUnavailable         Spark is needed and cannot start
+
+An internal mistake is an AssertionError that names the broken invariant; it is a bug and shows as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from vigilog.core.spans import Span, excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class VigilogError(Exception):
+    """Something the user can put right. `code` is stable; the message is for people."""
+
+    code = "error"
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code:
+            self.code = code
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class DataError(VigilogError):
+    code = "data"
+
+
+class Stopped(VigilogError):
+    code = "stopped"
+
+
+class UsageError(VigilogError):
+    code = "usage"
+
+
+class SparkUnavailable(VigilogError):
+    code = "spark"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing wrong (or, as a warning, doubtful) in a program: what, where, the rule behind it, how to mend it."""
+
+    code: str
+    message: str
+    span: Span
+    rule: str = ""
+    hint: str = ""
+    warning: bool = False
+
+    def render(self, source: str) -> str:
+        kind = "warning" if self.warning else "error"
+        parts = [f"{self.span}: {kind}[{self.code}]: {self.message}", excerpt(source, self.span)]
+        parts += [f"  rule: {self.rule}"] if self.rule else []
+        parts += [f"  fix:  {self.hint}"] if self.hint else []
+        return "\n".join(part for part in parts if part)
+
+
+@dataclass
+class Findings:
+    """Collects what a stage finds, so that all of it is told at once."""
+
+    items: list[Finding] = field(default_factory=list)
+
+    def error(self, code: str, message: str, span: Span, *, rule: str = "", hint: str = "") -> None:
+        self.items.append(Finding(code, message, span, rule, hint))
+
+    def warn(self, code: str, message: str, span: Span, *, rule: str = "", hint: str = "") -> None:
+        self.items.append(Finding(code, message, span, rule, hint, warning=True))
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [item for item in self.items if not item.warning]
+
+    @property
+    def warnings(self) -> list[Finding]:
+        return [item for item in self.items if item.warning]
+
+    def raise_errors(self, source: str) -> None:
+        if self.errors:
+            raise ProgramError(self.errors, source)
+
+
+class ProgramError(VigilogError):
+    """A program is refused. `findings` has one entry for each error, in the order of the text."""
+
+    code = "program"
+
+    def __init__(self, findings: Sequence[Finding], source: str) -> None:
+        self.findings = sorted(findings, key=lambda found: (found.span.line, found.span.column))
+        self.source = source
+        super().__init__("\n".join(finding.render(source) for finding in self.findings))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint with the nearest known name, or nothing.
+
+    >>> did_you_mean("clsure", ["edge", "closure"])
+    'did you mean closure?'
+    """
+    known = list(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    near = near or [other for other in known if other.lower() == name.lower()]
+    return f"did you mean {near[0]}?" if near else ""

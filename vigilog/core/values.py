@@ -1,0 +1,222 @@
+"""The types of the language and their values: one definition for the reference, both executors and all files.
+
+A value is an ordinary Python object: `str`, `int`, `float`, `bool`, `datetime.date`, `datetime.datetime` (UTC) or
+`decimal.Decimal`. A type knows its canonical text, the texts it accepts, and which objects belong to it.
+
+>>> FLOAT.text(0.1), decimal_type(6, 2).text(Decimal("1.5"))
+('0.1', '1.50')
+>>> NUMBER.parse("-7"), BOOLEAN.parse("true")
+(-7, True)
+>>> NUMBER.parse("9223372036854775808")
+Traceback (most recent call last):
+...
+ValueError: 9223372036854775808 is not a number: it must lie between -2^63 and 2^63-1
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+Value = str | int | float | bool | datetime.date | datetime.datetime | Decimal
+Row = tuple[Value, ...]
+
+MIN_NUMBER, MAX_NUMBER = -(2**63), 2**63 - 1
+MAX_UNSIGNED = 2**64 - 1
+MAX_DECIMAL_DIGITS = 18
+
+_TIMESTAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?"
+
+
+@dataclass(frozen=True)
+class Type:
+    """A built-in type. `kind` is its name; `precision` and `scale` are those of a decimal.
+
+    Two types are the same if they print the same; named types of a program (`.type`) are not `Type`s but lead to one.
+    """
+
+    kind: str
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.kind == "decimal" else self.kind
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind in ("number", "unsigned", "float", "decimal")
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression (of Python and of Java alike) for the texts `parse` accepts, ranges aside."""
+        match self.kind:
+            case "number":
+                return r"-?[0-9]+"
+            case "unsigned":
+                return r"[0-9]+"
+            case "float":
+                return r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+            case "boolean":
+                return r"true|false"
+            case "date":
+                return r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+            case "timestamp":
+                return _TIMESTAMP.replace(r"\d", "[0-9]")
+            case "decimal":
+                fraction = rf"(\.[0-9]{{1,{self.scale}}})?" if self.scale else ""
+                return rf"-?0*[0-9]{{1,{max(self.precision - self.scale, 1)}}}{fraction}"
+        return r"[^\x00]*"
+
+    @cached_property
+    def _regex(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, re.DOTALL)
+
+    def parse(self, text: str) -> Value:
+        """The value of a text in a file. Raises ValueError, saying why the text is none."""
+        if self.kind == "symbol":
+            return self.check(text)
+        if not self._regex.fullmatch(text):
+            raise ValueError(f"{_quoted(text)} is not a {self}: {self.form}")
+        try:
+            match self.kind:
+                case "number" | "unsigned":
+                    return self.check(int(text))
+                case "float":
+                    return self.check(float(text))
+                case "boolean":
+                    return text == "true"
+                case "date":
+                    return datetime.date.fromisoformat(text)
+                case "timestamp":
+                    return utc(datetime.datetime.fromisoformat(_full_fraction(text)))
+            return self.check(Decimal(text))
+        except (ValueError, OverflowError) as reason:
+            if "is not a" in str(reason):
+                raise
+            raise ValueError(f"{_quoted(text)} is not a {self}: {self.form}") from None
+
+    def text(self, value: Value) -> str:
+        """The one text of a value, as files and `to_string` show it; `parse` gives the value back."""
+        match self.kind:
+            case "boolean":
+                return "true" if value else "false"
+            case "float":
+                return repr(value)
+            case "timestamp":
+                assert isinstance(value, datetime.datetime)
+                return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+            case "decimal":
+                assert isinstance(value, Decimal)
+                return f"{value:.{self.scale}f}"
+        return str(value)
+
+    def check(self, value: object) -> Value:
+        """The value in its canonical form, if it belongs to this type; raises ValueError if it does not."""
+        match self.kind, value:
+            case "number" | "unsigned", bool():
+                pass
+            case "number", int() if MIN_NUMBER <= value <= MAX_NUMBER:
+                return value
+            case "unsigned", int() if 0 <= value <= MAX_UNSIGNED:
+                return value
+            case "float", (float() | int()) if not isinstance(value, bool) and math.isfinite(value):
+                return float(value) + 0.0
+            case "boolean", bool():
+                return value
+            case "symbol", str() if "\x00" not in value and not _has_surrogate(value):
+                return value
+            case "timestamp", datetime.datetime():
+                return utc(value)
+            case "date", datetime.date() if not isinstance(value, datetime.datetime):
+                return value
+            case "decimal", (Decimal() | int()) if not isinstance(value, bool):
+                return self._decimal(Decimal(value))
+        raise ValueError(f"{_quoted(value)} is not a {self}: {self.form}")
+
+    def from_json(self, value: object) -> Value:
+        """The value of a JSON scalar: text for dates, timestamps and decimals, the plain scalar for all else."""
+        if isinstance(value, str) and self.kind in ("date", "timestamp", "decimal"):
+            return self.parse(value)
+        return self.check(value)
+
+    def to_json(self, value: Value) -> str | int | float | bool:
+        if self.kind in ("date", "timestamp", "decimal"):
+            return self.text(value)
+        assert isinstance(value, str | int | float)
+        return value
+
+    def _decimal(self, value: Decimal) -> Decimal:
+        if value.is_finite() and -value.as_tuple().exponent <= self.scale or value == value.to_integral_value():  # type: ignore[operator]  # finite: the exponent is an int
+            scaled = int(value.scaleb(self.scale))
+            if abs(scaled) < 10**self.precision:
+                return Decimal(scaled).scaleb(-self.scale)
+        raise ValueError(f"{value} is not a {self}: {self.form}")
+
+    @property
+    def form(self) -> str:
+        """What a value of this type looks like, as the end of a sentence."""
+        match self.kind:
+            case "number":
+                return "it must lie between -2^63 and 2^63-1"
+            case "unsigned":
+                return "it must lie between 0 and 2^64-1"
+            case "float":
+                return "it must be a finite decimal number like 1.5 or 2e-3"
+            case "boolean":
+                return "it must be true or false"
+            case "date":
+                return "it must be a day like 2026-11-16"
+            case "timestamp":
+                return "it must be a moment like 2026-11-16T08:30:00Z"
+            case "decimal":
+                whole, fraction = self.precision - self.scale, self.scale
+                return f"it has at most {whole} digits before the point and {fraction} after it"
+        return "it must be text without the character U+0000"
+
+
+SYMBOL, NUMBER, UNSIGNED, FLOAT = Type("symbol"), Type("number"), Type("unsigned"), Type("float")
+BOOLEAN, DATE, TIMESTAMP = Type("boolean"), Type("date"), Type("timestamp")
+BUILTIN = {t.kind: t for t in (SYMBOL, NUMBER, UNSIGNED, FLOAT, BOOLEAN, DATE, TIMESTAMP)}
+
+
+def decimal_type(precision: int, scale: int) -> Type:
+    if not (1 <= precision <= MAX_DECIMAL_DIGITS and 0 <= scale <= precision):
+        raise ValueError(f"a decimal has 1 to {MAX_DECIMAL_DIGITS} digits, and no more of them after the point than in all")
+    return Type("decimal", precision, scale)
+
+
+def utc(moment: datetime.datetime) -> datetime.datetime:
+    """The moment in UTC; one without a zone is taken to be UTC already."""
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=datetime.UTC)
+    return moment.astimezone(datetime.UTC)
+
+
+def sorted_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows in the order in which results are written: by their columns, from the left."""
+    return sorted(rows)
+
+
+def row_text(types: Sequence[Type], row: Row) -> tuple[str, ...]:
+    return tuple(type_.text(value) for type_, value in zip(types, row, strict=True))
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _full_fraction(text: str) -> str:
+    """Pads the fraction of a second to six digits, which every Python version reads."""
+    return re.sub(r"\.(\d{1,6})", lambda found: "." + found[1].ljust(6, "0"), text)
+
+
+def _quoted(value: object) -> str:
+    text = repr(value) if not isinstance(value, int | float | Decimal) else str(value)
+    if isinstance(value, str) and re.fullmatch(r"[-+.\w]{1,40}", value):
+        text = value
+    return text if len(text) <= 60 else text[:57] + "…"

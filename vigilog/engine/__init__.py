@@ -1,0 +1,1 @@
+"""The engine: puts programs, data and executors together."""

@@ -1,0 +1,131 @@
+"""From a program and its data to its relations, on either executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row
+from vigilog.executors.choose import Chosen, choose
+from vigilog.executors.embedded.executor import EmbeddedEvaluation
+from vigilog.executors.evaluation import Evaluation, Stats
+from vigilog.executors.watch import Watch
+from vigilog.files import reader
+from vigilog.files.format import Place, inputs, outputs
+from vigilog.files.writer import staged
+from vigilog.language.check import check
+from vigilog.language.syntax import Program
+from vigilog.rewriting.passes import rewrite
+from vigilog.rewriting.relevant import relevant
+
+
+@dataclass(frozen=True)
+class Result:
+    """The output relations of an evaluation, in memory."""
+
+    relations: Mapping[str, set[Row]]
+    stats: Stats
+
+    def __getitem__(self, relation: str) -> set[Row]:
+        return self.relations[relation]
+
+
+def evaluate(program: str | Program, facts: Mapping[str, Iterable[Iterable[Any]]] | None = None, engine: str = "embedded", watch: Watch | None = None) -> Result:
+    """Evaluates a program over rows given in memory; gives its output relations, or all if it names none.
+
+    >>> text = '''
+    ... .decl edge(x: symbol, y: symbol)
+    ... .decl closure(x: symbol, y: symbol)
+    ... .output closure
+    ... closure(x, y) :- edge(x, y).
+    ... closure(x, y) :- edge(x, z), closure(z, y).
+    ... '''
+    >>> sorted(evaluate(text, {"edge": [("a", "b"), ("b", "c")]})["closure"])
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    checked = check(program).program
+    rows = {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}
+    wanted = checked.outputs or tuple(checked.relations)
+    with closing(start(checked, rows, engine, wanted, watch or Watch())) as evaluation:
+        return Result({name: set(evaluation.rows(name)) for name in wanted}, evaluation.stats)
+
+
+def checked_rows(program: Program, relation: str, rows: Iterable[Iterable[Any]]) -> list[Row]:
+    """Rows from outside as values of a relation's types. Raises DataError for what does not fit."""
+    if relation not in program.relations:
+        raise DataError(f"there is no relation {relation}", "unknown-relation")
+    declaration = program.relations[relation]
+    checked = []
+    for number, row in enumerate(rows, start=1):
+        cells = tuple(row)
+        if len(cells) != declaration.arity:
+            raise DataError(f"row {number} of {relation} has {len(cells)} columns, but {relation} has {declaration.arity}", "columns")
+        try:
+            checked.append(tuple(type_.from_json(cell) for type_, cell in zip(declaration.types, cells, strict=True)))
+        except ValueError as reason:
+            raise DataError(f"row {number} of {relation}: {reason}", "value") from None
+    return checked
+
+
+def start(program: Program, sources: Mapping[str, Iterable[Row] | Place], engine: str, wanted: Iterable[str], watch: Watch) -> Evaluation:
+    """Evaluates a checked program for the wanted relations, over rows or places to read them from."""
+    plain = relevant(rewrite(program), wanted)
+    sources = {relation: source for relation, source in sources.items() if relation in plain.relations}
+    if engine == "spark":
+        from vigilog.executors.spark.executor import SparkEvaluation
+
+        return SparkEvaluation(plain, sources, watch)
+    return EmbeddedEvaluation(plain, {name: _rows(source) for name, source in sources.items()}, watch)
+
+
+def _rows(source: Iterable[Row] | Place) -> Iterable[Row]:
+    if not isinstance(source, Place):
+        return source
+    if source.text and source.local:
+        return reader.rows(source)
+    from vigilog.spark.sources import rows
+
+    return rows(source)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What `run` did: sizes to print, rows to print, what it cost, why this executor."""
+
+    sizes: tuple[tuple[str, int], ...]
+    printed: tuple[tuple[Place, list[Row]], ...]
+    stats: Stats
+    chosen: Chosen
+
+
+def run(program: Program, facts: Path, out: Path | None, engine: str, watch: Watch) -> Finished:
+    """Evaluates a checked program over its files and writes its results; `out` is None if they are to be printed."""
+    sources = inputs(program, facts)
+    places = [replace(place, format="stdout") if out is None else place for place in outputs(program, out or Path())]
+    chosen = choose(engine, sources.values(), places)
+    sized = [directive.relation for directive in program.directed("printsize")]
+    wanted = [*(place.relation for place in places), *sized]
+    with closing(start(program, sources, chosen.engine, wanted, watch)) as evaluation:
+        sizes = tuple((relation, evaluation.count(relation)) for relation in sized)
+        printed = tuple((place, list(evaluation.rows(place.relation))) for place in places if place.format == "stdout")
+        filed = [place for place in places if place.format != "stdout"]
+        watch.begin("writing")
+        if filed and out is not None:
+            with staged(out) as stage:
+                for number, place in enumerate(filed):
+                    _write(evaluation, place, out, stage, number)
+        return Finished(sizes, printed, evaluation.stats, chosen)
+
+
+def _write(evaluation: Evaluation, place: Place, out: Path, stage: Path, number: int) -> None:
+    """Writes into the stage what goes below the output folder, and in place what goes elsewhere."""
+    if place.local and place.path.is_relative_to(out):
+        target = stage / place.path.relative_to(out)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        evaluation.write(place, target)
+    else:
+        evaluation.write(place, place.path)

@@ -1,0 +1,1 @@
+"""Two ways to run the same rules: embedded (SQLite) and Spark."""

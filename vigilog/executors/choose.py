@@ -1,0 +1,49 @@
+"""Which executor evaluates a program, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from vigilog.files.format import Place
+
+LARGE_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Chosen:
+    engine: str
+    reason: str
+
+
+def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = ()) -> Chosen:
+    """The executor for these sources: `engine` itself, unless that is `auto`.
+
+    Small text files are read faster than Spark starts (about ten seconds); all else is Spark's.
+    """
+    if engine != "auto":
+        return Chosen(engine, f"asked for by --engine {engine}")
+    total = 0
+    for place in sources:
+        if not (place.text and place.local):
+            return Chosen("spark", f"{place.relation} is read from {_what(place)}, which Spark reads")
+        total += _size(place)
+    for place in sinks:
+        if not place.text and place.format != "stdout":
+            return Chosen("spark", f"{place.relation} is written as {_what(place)}, which Spark writes")
+    if total > LARGE_BYTES:
+        return Chosen("spark", f"the input is large: {total / 2**20:.0f} MiB, and from {LARGE_BYTES / 2**20:.0f} MiB on Spark is faster")
+    return Chosen("embedded", f"the input is small text: {total / 2**20:.1f} MiB")
+
+
+def _what(place: Place) -> str:
+    return "a table" if place.format == "table" else place.format if place.local else place.location
+
+
+def _size(place: Place) -> int:
+    try:
+        if place.path.is_dir():
+            return sum(file.stat().st_size for file in place.path.rglob("*") if file.is_file())
+        return place.path.stat().st_size
+    except OSError:
+        return 0  # reading it will say what is wrong

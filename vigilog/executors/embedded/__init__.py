@@ -1,0 +1,1 @@
+"""The embedded executor: SQLite, in this process."""

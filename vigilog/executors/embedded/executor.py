@@ -1,0 +1,191 @@
+"""Evaluates a program on SQLite."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vigilog.core.values import Row
+from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.executors.evaluation import Stats
+from vigilog.executors.fixpoint import fixpoint, recursive_positions
+from vigilog.executors.watch import Watch
+from vigilog.files.format import Place
+from vigilog.files.writer import write
+from vigilog.language.strata import Component, components
+from vigilog.language.syntax import Atom, Constant, Negation, Program, Rule
+from vigilog.planning.layout import Layout
+from vigilog.planning.select import Choice, select
+
+
+class EmbeddedEvaluation:
+    """The tables of an evaluated program."""
+
+    def __init__(self, program: Program, facts: Mapping[str, Iterable[Row]], watch: Watch) -> None:
+        """Evaluates a plain program (see `rewriting.passes`) over the given rows."""
+        started = time.perf_counter()
+        self.program, self.watch = program, watch
+        self.tables = Tables(Layout(program), watch)
+        self.stats = Stats("embedded")
+        try:
+            self._load(facts)
+            machine = TableMachine(self.tables)
+            for component in components(program):
+                self.stats.rounds += fixpoint(component, machine, watch)
+            self.stats.derived = machine.derived
+        except BaseException:
+            self.close()
+            raise
+        self.stats.statements = self.tables.statements
+        self.stats.undefined = self.tables.undefined
+        self.stats.ms = (time.perf_counter() - started) * 1000
+
+    def _load(self, facts: Mapping[str, Iterable[Row]]) -> None:
+        for relation in self.program.relations:
+            self.tables.create(relation)
+            if relation in facts:
+                self.watch.begin(f"reading {relation}")
+                self.tables.insert(relation, facts[relation])
+
+    def count(self, relation: str) -> int:
+        return self.tables.count(relation)
+
+    def rows(self, relation: str) -> Iterator[Row]:
+        return self.tables.rows(relation)
+
+    def write(self, place: Place, path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            write(place, self.rows(place.relation), file)
+
+    def close(self) -> None:
+        self.tables.close()
+
+
+@dataclass(frozen=True)
+class _Statement:
+    sql: str
+    parameters: Mapping[str, str]
+
+
+class TableMachine:
+    """The tables of one component at a time.
+
+    A recursive relation has, beside its own table, two that take turns: one holds the recent rows, the other takes those that are new.
+    In the first round the relation itself is what is recent, so nothing is copied.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables, self.layout = tables, tables.layout
+        self.sizes: dict[str, int] = {}
+        self.derived = 0
+
+    def start(self, component: Component) -> int:
+        self.component = component
+        self._insert_facts(component)
+        self.rules = [rule for rule in component.rules if not _is_fact(rule)]
+        for relation in self.layout.program.relations:
+            if relation not in self.sizes:
+                self.sizes[relation] = self.tables.count(relation) if relation in component.relations or not self._derived_later(relation) else 1000
+        for rule in self.rules:
+            if not recursive_positions(rule, component):
+                self._insert(rule)
+        for relation in component.relations:
+            self.sizes[relation] = self.tables.count(relation)
+        if component.recursive:
+            self._prepare()
+        return sum(self.sizes[relation] for relation in component.relations)
+
+    def advance(self) -> int:
+        fresh = dict.fromkeys(self.component.relations, 0)
+        for rule, position in self.variants:
+            read = rule.body[position]
+            assert isinstance(read, Atom)
+            if self.recent[read.relation]:
+                statement = self._statement(rule, position)
+                fresh[rule.head.relation] += self.tables.execute(statement.sql, statement.parameters).rowcount
+        for relation, count in fresh.items():
+            recent, new = self.turns[relation]
+            if self.recent[relation] and not self.first_round:
+                self.tables.execute(f"DELETE FROM {quote(recent)}")
+            if count:
+                self.tables.execute(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT * FROM {quote(new)}")
+                self.turns[relation] = (new, recent)
+            elif self.first_round:
+                self.turns[relation] = (new, recent)
+        self.recent, self.first_round = fresh, False
+        total = sum(fresh.values())
+        self.derived += total
+        return total
+
+    def finish(self) -> None:
+        for relation in self.component.relations:
+            if self.component.recursive:
+                for table in self.turns[relation]:
+                    self.tables.execute(f"DROP TABLE {quote(table)}")
+                self.sizes[relation] = self.tables.count(relation)
+
+    # -- statements
+
+    def _derived_later(self, relation: str) -> bool:
+        return relation not in self.sizes and any(head.relation == relation for rule in self.layout.program.rules for head in rule.heads)
+
+    def _insert_facts(self, component: Component) -> None:
+        by_relation: dict[str, list[Row]] = {}
+        for rule in component.rules:
+            if _is_fact(rule):
+                row = tuple(arg.value for arg in rule.head.args if isinstance(arg, Constant))
+                by_relation.setdefault(rule.head.relation, []).append(row)
+        for relation, rows in by_relation.items():
+            self.tables.insert(relation, rows)
+
+    def _insert(self, rule: Rule) -> None:
+        chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
+        self.tables.serve(chosen.searches)
+        target = quote(self.layout.tables[rule.head.relation])
+        sql = chosen.sql.sql("sqlite", normalize_functions=False)
+        self.derived += self.tables.execute(f"INSERT OR IGNORE INTO {target} {sql}", chosen.parameters).rowcount
+
+    def _prepare(self) -> None:
+        """Makes the tables that take turns, and the indexes for every way to read recent rows."""
+        self.turns: dict[str, tuple[str, str]] = {}
+        taken = {name.lower() for name in self.layout.tables.values()}
+        for relation in self.component.relations:
+            names = []
+            for turn in ("recent", "new"):
+                name = f"{self.layout.tables[relation]}_{turn}"
+                while name.lower() in taken:
+                    name += "_"
+                taken.add(name.lower())
+                self.tables.create(relation, name)
+                names.append(name)
+            self.turns[relation] = (names[0], names[1])
+        self.recent = {relation: self.sizes[relation] for relation in self.component.relations}
+        self.first_round = True
+        self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, self.component)]
+        self.prepared: dict[tuple[int, int, str, str], _Statement] = {}
+
+    def _statement(self, rule: Rule, position: int) -> _Statement:
+        """Derives what a rule gives from the recent rows at one place of its body and is not known yet."""
+        read = rule.body[position]
+        assert isinstance(read, Atom)
+        recent = self.layout.tables[read.relation] if self.first_round else self.turns[read.relation][0]
+        target = self.turns[rule.head.relation][1]
+        key = (id(rule), position, recent, target)
+        if key not in self.prepared:
+            unknown = rule.derive(rule.head, body=(*rule.body, Negation(rule.head)))
+            tables = self.layout.tables
+
+            def table(index: int, atom: Atom) -> str:
+                return recent if index == position else tables[atom.relation]
+
+            chosen = select(unknown, self.layout, self.tables.dialect, Choice(first=position, table=table, rows=self.sizes))
+            self.tables.serve(chosen.searches)
+            sql = chosen.sql.sql("sqlite", normalize_functions=False)
+            self.prepared[key] = _Statement(f"INSERT OR IGNORE INTO {quote(target)} {sql}", chosen.parameters)
+        return self.prepared[key]
+
+
+def _is_fact(rule: Rule) -> bool:
+    return not rule.body and all(isinstance(arg, Constant) for arg in rule.head.args)

@@ -1,0 +1,140 @@
+"""Relations as SQLite tables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from vigilog.core.errors import Stopped
+from vigilog.core.values import Row
+from vigilog.executors.watch import Watch
+from vigilog.planning.indexes import Order, needed_indexes
+from vigilog.planning.layout import Layout
+from vigilog.planning.order import Search
+from vigilog.planning.sqlite import AFFINITY, AGGREGATES, SqliteDialect, decoder, encoder
+
+CACHE_KIB = 2_000_000
+STEPS_BETWEEN_LOOKS = 200_000
+
+
+class Tables:
+    """A private SQLite database, in memory until it outgrows its cache, then in a temporary file.
+
+    Each relation is a table without rowid whose primary key are all its columns, so a relation is a set. Indexes are made when
+    a statement is about to search by columns that no index begins with.
+    """
+
+    def __init__(self, layout: Layout, watch: Watch) -> None:
+        self.layout, self.watch = layout, watch
+        self.dialect = SqliteDialect()
+        self.undefined = 0
+        self.statements = 0
+        self.orders: dict[str, list[Order]] = {}
+        self.registered: set[str] = set()
+        self.stopped: BaseException | None = None
+        self.connection = sqlite3.connect("", isolation_level=None, cached_statements=1024)
+        for pragma in (f"cache_size=-{CACHE_KIB}", "journal_mode=OFF", "synchronous=OFF", "temp_store=MEMORY", "locking_mode=EXCLUSIVE"):
+            self.connection.execute(f"PRAGMA {pragma}")
+        self.connection.create_function("v_undefined", 0, self._count_undefined)
+        for name, class_ in AGGREGATES.items():
+            self.connection.create_aggregate(name, 1, class_)
+        self.connection.set_progress_handler(self._look_up, STEPS_BETWEEN_LOOKS)
+
+    def create(self, relation: str, table: str | None = None) -> str:
+        """Makes an empty table for a relation's rows; gives its quoted name."""
+        types = self.layout.types[relation]
+        columns = [f"{quote(name)} {AFFINITY[t.kind]} NOT NULL" for name, t in zip(self.layout.columns[relation], types, strict=True)]
+        name = quote(table or self.layout.tables[relation])
+        key = ", ".join(map(quote, self.layout.columns[relation]))
+        self.execute(f"CREATE TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
+        if table is None:
+            self.orders[relation] = [tuple(range(len(types)))]
+        return name
+
+    def execute(self, sql: str, parameters: Mapping[str, Any] | tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        self._register()
+        self.statements += 1
+        try:
+            return self.connection.execute(sql, parameters)
+        except sqlite3.OperationalError as reason:
+            raise self._translated(reason) from None
+
+    def insert(self, relation: str, rows: Iterable[Row]) -> None:
+        """Adds rows that are values of the relation's types; those it has already do nothing."""
+        self.insert_stored(relation, self._encoded(relation, rows))
+
+    def insert_stored(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        marks = ", ".join("?" for _ in self.layout.columns[relation])
+        try:
+            self.execute("BEGIN")
+            self.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", rows)
+            self.execute("COMMIT")
+        except sqlite3.OperationalError as reason:
+            raise self._translated(reason) from None
+
+    def count(self, relation: str) -> int:
+        return int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}").fetchone()[0])
+
+    def rows(self, relation: str) -> Iterator[Row]:
+        """All rows as values, sorted."""
+        columns = ", ".join(map(quote, self.layout.columns[relation]))
+        cursor = self.execute(f"SELECT {columns} FROM {quote(self.layout.tables[relation])} ORDER BY {columns}")
+        if not self.layout.program.relations[relation].attributes:
+            return (() for _ in cursor)
+        decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+        return (tuple([d(v) if d else v for d, v in zip(decoders, row, strict=True)]) for row in cursor) if any(decoders) else iter(cursor)
+
+    def serve(self, searches: Iterable[Search]) -> None:
+        """Makes the indexes that these searches need and that are not there yet."""
+        by_relation: dict[str, list[frozenset[int]]] = {}
+        for search in searches:
+            by_relation.setdefault(search.relation, []).append(search.columns)
+        for relation, columns in by_relation.items():
+            for order in needed_indexes(columns, self.orders[relation]):
+                table = self.layout.tables[relation]
+                name = quote(f"{table}_by_{'_'.join(str(column) for column in order)}")
+                over = ", ".join(quote(self.layout.columns[relation][column]) for column in order)
+                self.execute(f"CREATE INDEX {name} ON {quote(table)} ({over})")
+                self.orders[relation].append(order)
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _encoded(self, relation: str, rows: Iterable[Row]) -> Iterable[tuple[Any, ...]]:
+        if not self.layout.program.relations[relation].attributes:
+            return ((1,) for _ in rows)
+        encoders: list[Callable[[Any], Any] | None] = [encoder(type_) for type_ in self.layout.types[relation]]
+        if not any(encoders):
+            return rows
+        return (tuple([e(v) if e else v for e, v in zip(encoders, row, strict=True)]) for row in rows)
+
+    def _register(self) -> None:
+        if len(self.registered) < len(self.dialect.functions):
+            for name, (arity, function) in self.dialect.functions.items():
+                if name not in self.registered:
+                    self.connection.create_function(name, arity, function, deterministic=True)
+                    self.registered.add(name)
+
+    def _count_undefined(self) -> int:
+        self.undefined += 1
+        return 0
+
+    def _look_up(self) -> int:
+        """Called by SQLite every so many steps; anything but 0 stops the statement. Ctrl-C arrives here, too."""
+        if self.watch.expired:
+            self.stopped = self.watch.timed_out()
+        return int(self.stopped is not None)
+
+    def _translated(self, reason: sqlite3.OperationalError) -> BaseException:
+        if self.stopped is not None:
+            return self.stopped
+        if "interrupted" in str(reason):
+            return KeyboardInterrupt()
+        if "full" in str(reason):
+            return Stopped(f"{self.watch.doing}: the disk is full", "disk")
+        return reason
+
+
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

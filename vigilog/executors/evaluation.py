@@ -1,0 +1,43 @@
+"""What an evaluation gives, whichever executor ran it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from vigilog.core.values import Row
+from vigilog.files.format import Place
+
+
+@dataclass
+class Stats:
+    """What an evaluation cost."""
+
+    engine: str
+    ms: float = 0.0
+    rounds: int = 0
+    derived: int = 0
+    statements: int = 0
+    spark_jobs: int = 0
+    undefined: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Evaluation(Protocol):
+    """The relations of an evaluated program. It holds resources: close it, or use it in a `with`."""
+
+    stats: Stats
+
+    def count(self, relation: str) -> int: ...
+
+    def rows(self, relation: str) -> Iterator[Row]:
+        """All rows, sorted."""
+
+    def write(self, place: Place, path: Path) -> None:
+        """Writes a relation, sorted, as the place says, to a path (a table goes to its own place)."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,43 @@
+"""Semi-naive evaluation: the one loop of the system.
+
+A row is *recent* in the round after it was first derived, and settled from then on. Each round joins the recent rows of a component's relations with all
+rows of the others; what comes out and is not known yet is recent in the next round. No row is recent twice, so when nothing is recent, everything is derived.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from vigilog.executors.watch import Watch
+from vigilog.language.strata import Component
+from vigilog.language.syntax import Atom, Rule
+
+
+class Machine(Protocol):
+    """Where the rows of a component live while it is computed."""
+
+    def start(self, component: Component) -> int:
+        """Derives what needs no recursion. All rows there are then are recent; gives their number."""
+
+    def advance(self) -> int:
+        """One round: from the recent rows to the next recent ones; gives their number."""
+
+    def finish(self) -> None:
+        """Nothing is recent any more."""
+
+
+def fixpoint(component: Component, machine: Machine, watch: Watch) -> int:
+    """Computes a component; gives the number of rounds."""
+    watch.begin(str(component))
+    recent = total = machine.start(component)
+    while component.recursive and recent:
+        watch.round(total)
+        recent = machine.advance()
+        total += recent
+    machine.finish()
+    return watch.rounds
+
+
+def recursive_positions(rule: Rule, component: Component) -> list[int]:
+    """The places in a plain rule's body that read the component itself."""
+    return [index for index, literal in enumerate(rule.body) if isinstance(literal, Atom) and literal.relation in component.relations]

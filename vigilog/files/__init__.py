@@ -1,0 +1,1 @@
+"""Rows in text files, read and written without Spark: small ones."""

@@ -1,0 +1,77 @@
+"""Where a relation's rows are and how they are written there: what `.input` and `.output` say, with all defaults filled in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from vigilog.core.values import Type
+from vigilog.language.syntax import Declaration, Directive, Program
+
+TEXT_FORMATS = frozenset({"file", "csv", "json"})
+_ENDING = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "orc": "orc"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One relation's file or table. `location` is a path, a URI, or the name of a table."""
+
+    relation: str
+    columns: tuple[str, ...]
+    types: tuple[Type, ...]
+    format: str
+    location: str
+    delimiter: str
+    headers: bool
+    quoted: bool
+    skip_nulls: bool
+
+    @property
+    def text(self) -> bool:
+        return self.format in TEXT_FORMATS
+
+    @property
+    def path(self) -> Path:
+        return Path(self.location)
+
+    @property
+    def local(self) -> bool:
+        return self.format != "table" and not is_uri(self.location)
+
+
+def is_uri(location: str) -> bool:
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://?", location) is not None
+
+
+def place(directive: Directive, declaration: Declaration, folder: str | Path) -> Place:
+    """The place a directive names; relative paths are taken from `folder`."""
+    option = directive.option
+    format_ = option.get("IO", "file")
+    if format_ == "table":
+        location = option.get("name", directive.relation)
+    else:
+        ending = _ENDING.get(format_) or {"input": "facts", "output": "csv"}[directive.kind]
+        filename = option.get("filename", f"{directive.relation}.{ending}")
+        location = filename if is_uri(filename) or Path(filename).is_absolute() else str(Path(folder) / filename)
+    as_csv = "true" if format_ == "csv" else "false"
+    return Place(
+        relation=directive.relation,
+        columns=declaration.columns,
+        types=declaration.types,
+        format=format_,
+        location=location,
+        delimiter=option.get("delimiter", "," if format_ == "csv" else "\t"),
+        headers=option.get("headers", as_csv) == "true",
+        quoted=option.get("rfc4180", as_csv) == "true",
+        skip_nulls=option.get("nulls") == "skip",
+    )
+
+
+def inputs(program: Program, folder: str | Path) -> dict[str, Place]:
+    """The sources of a checked program, by relation."""
+    return {d.relation: place(d, program.relations[d.relation], folder) for d in program.directed("input")}
+
+
+def outputs(program: Program, folder: str | Path) -> list[Place]:
+    return [place(d, program.relations[d.relation], folder) for d in program.directed("output")]

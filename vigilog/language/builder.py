@@ -1,0 +1,416 @@
+"""Builds the syntax tree while the parser reduces: one method for each rule of `grammar.lark`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from threading import Lock
+from typing import Any
+
+from lark import Token, Transformer, v_args
+
+from vigilog.core.errors import Findings, did_you_mean
+from vigilog.core.spans import Span
+from vigilog.language import refused
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Attribute,
+    Constant,
+    Constraint,
+    Declaration,
+    Directive,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Statement,
+    Term,
+    Truth,
+    TypeDefinition,
+    Variable,
+    Wildcard,
+)
+
+MAX_DEPTH = 100
+TESTS = ("match", "contains")
+DIRECTIVES = (".decl", ".type", ".input", ".output", ".printsize")
+PRECEDENCE = {
+    operator: level
+    for level, operators in enumerate(("lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %"))
+    for operator in operators.split()
+}
+NEW_STATEMENT = ("DECL", "TYPE", "IO_DIRECTIVE", "REFUSED_DIRECTIVE")
+_ESCAPES = {**dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)), '"': '"', "'": "'", "\\": "\\", "?": "?"}
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
+
+
+class _Call:
+    """`name(args)`: an atom where a literal stands, a functor where a term stands."""
+
+    def __init__(self, name: str, args: tuple[Term, ...], span: Span) -> None:
+        self.name, self.args, self.span = name, args, span
+
+
+class _Parenthesis:
+    """`( body )` that is no single term: it may stand as a literal only."""
+
+    def __init__(self, branches: tuple[tuple[Literal, ...], ...], span: Span) -> None:
+        self.branches, self.span = branches, span
+
+
+_Branches = tuple[tuple[Any, ...], ...]
+
+
+@v_args(inline=True)
+class Builder(Transformer[Token, Any]):
+    """Builds nodes while the parser reduces, bottom up, so that nothing here recurses into a deep tree."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = Lock()
+
+    def _begin(self, name: str, findings: Findings) -> list[Statement]:
+        self.file, self.findings = name, findings
+        self.depths: dict[int, tuple[object, int]] = {}  # by identity; the node is kept so that no other takes its id
+        self.deep_line = 0
+        self.statements: list[Statement] = []
+        return self.statements
+
+    # -- errors
+
+    def _span(self, first: Any, last: Any = None) -> Span:
+        start, end = self._token_span(first), self._token_span(first if last is None else last)
+        return start.to(end)
+
+    def _token_span(self, part: Any) -> Span:
+        if isinstance(part, Token):
+            line, column = part.line or 1, part.column or 1
+            return Span(self.file, line, column, part.end_line or line, part.end_column or column)
+        found = part.span
+        assert isinstance(found, Span)
+        return found
+
+    def _refuses(self, token: Token) -> bool:
+        """Notes what is wrong with a token by itself. True if the parser need not see it."""
+        if token.type == "PREPROCESSOR":
+            self._unsupported("the C preprocessor", token)
+            return True
+        if token.type == "REFUSED_DIRECTIVE":
+            self._unsupported(refused.DIRECTIVES[str(token)], token)
+        elif token.type == "REFUSED_CHARACTER":
+            self._unsupported(refused.CHARACTERS[str(token)], token)
+        elif token.type == "UNCLOSED_STRING":
+            self.findings.error("syntax", "this string has no end", self._span(token), rule="a string ends on its line", hint='close it with "')
+        elif token.type == "UNCLOSED_COMMENT":
+            self.findings.error("syntax", "this comment has no end", self._span(token), hint="close it with */")
+            return True
+        elif token.type == "QUALIFIER" and str(token) in refused.QUALIFIERS:
+            self._unsupported(refused.QUALIFIERS[str(token)], token)
+        return False
+
+    def _unsupported(self, what: str, part: Any) -> None:
+        self.findings.error(
+            "unsupported", f"Vigilog does not have {what}", self._span(part), rule="the language is Soufflé's core; docs/language.md lists it"
+        )
+
+    def _syntax_error(self, tokens: list[Token], index: int) -> None:
+        if index == len(tokens):
+            if tokens:
+                self.findings.error("syntax", "the text ends in the middle of a statement", self._span(tokens[-1]), hint="end it with a full stop")
+            return
+        token = tokens[index]
+        if token.type in ("REFUSED_DIRECTIVE", "REFUSED_CHARACTER", "UNCLOSED_STRING"):
+            return  # told already, by name
+        before = tokens[index - 1] if index else None
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if token == "." and following is not None and following.type == "NAME" and _adjacent(token, following):
+            word = f".{following}"
+            if before is not None and before.type == "NAME" and _adjacent(before, token):
+                self._unsupported("qualified names (components)", token)
+            else:
+                hint = did_you_mean(word, DIRECTIVES) or f"directives are {', '.join(DIRECTIVES)}"
+                self.findings.error("syntax", f"there is no directive {word}", self._span(token, following), hint=hint)
+        elif token == "<=" and before == ")":
+            self._unsupported("subsumption", token)
+        elif before is not None and token.type in NEW_STATEMENT and before != ".":
+            self.findings.error("syntax", f"'{token}' begins a new statement, but the one before it has no end", self._span(token), hint="end it with a full stop")
+        else:
+            message = f"'{token}' cannot stand here" + (f", after '{before}'" if before is not None else "")
+            self.findings.error("syntax", message, self._span(token), hint=_hint(token, before))
+
+    # -- declarations and directives
+
+    def declaration(self, keyword: Token, relations: list[Token], attributes: list[Attribute] | None, *qualifiers: Token) -> None:
+        for relation in relations:
+            kept = tuple(str(qualifier) for qualifier in qualifiers)
+            self.statements.append(Declaration(str(relation), tuple(attributes or ()), kept, self._span(relation)))
+
+    def names_list(self, *relations: Token) -> list[Token]:
+        return list(relations)
+
+    def attributes(self, *attributes: Attribute) -> list[Attribute]:
+        return list(attributes)
+
+    def attribute(self, name: Token, type_name: Token) -> Attribute:
+        return Attribute(str(name), str(type_name), span=self._span(name, type_name))
+
+    def type_name(self, name: Token, precision: Token | None, scale: Token | None) -> Token:
+        if precision is None:
+            return name
+        assert scale is not None
+        end = Token("NAME", f"{name}({precision},{scale})", line=name.line, column=name.column)
+        end.end_line, end.end_column = scale.end_line, (scale.end_column or 1) + 1
+        return end
+
+    def subtype(self, keyword: Token, name: Token, _: Token, parent: Token) -> None:
+        self.statements.append(TypeDefinition(str(name), (str(parent),), True, self._span(name, parent)))
+
+    def union_type(self, keyword: Token, name: Token, *members: Token) -> None:
+        self.statements.append(TypeDefinition(str(name), tuple(map(str, members)), False, self._span(name, members[-1])))
+
+    def directive(self, keyword: Token, *directed: tuple[Token, list[tuple[str, str]]]) -> None:
+        for relation, options in directed:
+            self.statements.append(Directive(str(keyword)[1:], str(relation), tuple(options), self._span(relation)))
+
+    def directed(self, relation: Token, options: list[tuple[str, str]] | None) -> tuple[Token, list[tuple[str, str]]]:
+        return relation, options or []
+
+    def options(self, *options: tuple[str, str]) -> list[tuple[str, str]]:
+        return list(options)
+
+    def option(self, key: Token, value: str) -> tuple[str, str]:
+        return str(key), value
+
+    def option_value(self, value: Token) -> str:
+        return self._unescaped(value) if value.type == "STRING" else str(value)
+
+    # -- rules
+
+    def fact(self, heads: tuple[Atom, ...]) -> None:
+        self.statements.append(Rule(heads, (), self._span(heads[0], heads[-1])))
+
+    def rule(self, heads: tuple[Atom, ...], body: _Branches) -> None:
+        literals = self._conjoined(self._closed(body))
+        last = literals[-1] if literals else heads[-1]
+        self.statements.append(Rule(heads, literals, self._span(heads[0], last)))
+
+    def heads(self, *calls: _Call) -> tuple[Atom, ...]:
+        return tuple(Atom(call.name, call.args, call.span) for call in calls)
+
+    def body(self, *branches: tuple[Any, ...]) -> _Branches:
+        return branches
+
+    def conjunction(self, *parts: Any) -> tuple[Any, ...]:
+        return parts
+
+    def _closed(self, body: _Branches) -> tuple[tuple[Literal, ...], ...]:
+        """The branches of a body with every part taken for a literal."""
+        return tuple(tuple(literal for part in branch for literal in self._literals(part)) for branch in body)
+
+    def _conjoined(self, branches: tuple[tuple[Literal, ...], ...]) -> tuple[Literal, ...]:
+        """A body as a conjunction: its only branch, or one disjunction."""
+        if len(branches) == 1:
+            return branches[0]
+        flat = [inner for branch in branches for inner in _flattened(branch)]
+        whole = Disjunction(tuple(flat), self._span(flat[0][0], flat[-1][-1]))
+        return (self._bounded(whole, [part for branch in flat for part in branch]),)
+
+    def _literals(self, part: Any) -> tuple[Literal, ...]:
+        match part:
+            case _Call():
+                name, args, span = part.name, part.args, part.span
+                return (Constraint(name, args, span) if name in TESTS else Atom(name, args, span),)
+            case _Parenthesis():
+                return self._conjoined(part.branches)
+            case Disjunction(branches=(alone,)):
+                return alone
+            case Atom() | Negation() | Constraint() | Disjunction() | Truth():
+                return (part,)
+            case Constant(value=bool(value), span=span):
+                return (Truth(value, span),)
+        rule = "a body is made of atoms r(…), their negation !r(…), and comparisons"
+        self.findings.error("syntax", "this term stands where a literal should", self._span(part), rule=rule)
+        return (Truth(True, part.span),)
+
+    def negation(self, mark: Token, part: Any) -> Any:
+        """Negation moves inwards (De Morgan), so that only atoms and tests are ever negated."""
+        literals = tuple(self._negated(literal, self._span(mark, part)) for literal in self._literals(part))
+        if len(literals) == 1:
+            return literals[0]
+        return _Parenthesis(tuple((literal,) for literal in literals), self._span(mark, part))
+
+    def _negated(self, literal: Literal, span: Span) -> Literal:
+        match literal:
+            case Negation():
+                return literal.literal
+            case Truth():
+                return Truth(not literal.value, span)
+            case Constraint() if literal.op in _OPPOSITE:
+                return Constraint(_OPPOSITE[literal.op], literal.args, span)
+            case Disjunction():
+                return self._negated_disjunction(literal, span)
+        return Negation(literal, span)
+
+    def _negated_disjunction(self, literal: Disjunction, span: Span) -> Literal:
+        """`!(a, b ; c)` is `(!a ; !b), !c`: a conjunction, given as a disjunction of one branch for the caller to open."""
+        parts: list[Literal] = []
+        for branch in literal.branches:
+            ways = tuple(self._literals(self._negated(part, span)) for part in branch)
+            parts.extend(ways[0] if len(ways) == 1 else (Disjunction(ways, span),))
+        return Disjunction((tuple(parts),), span)
+
+    # -- terms
+
+    def comparison(self, left: Any, operator: Token, right: Any) -> Constraint:
+        return Constraint(str(operator), (self._term(left), self._term(right)), self._span(left, right))
+
+    def call(self, name: Token, args: tuple[Term, ...] | None) -> _Call:
+        return _Call(str(name), args or (), self._span(name, args[-1] if args else name))
+
+    def operation(self, *parts: Any) -> Term:
+        """`a + b * c …`: operators and operands in turn, joined by precedence, from the left."""
+        operands, operators = [parts[0]], list[str]()
+
+        def join() -> None:
+            right, left = operands.pop(), operands.pop()
+            operands.append(self._functor(operators.pop(), (left, right), self._span(left, right)))
+
+        for operator, operand in zip(parts[1::2], parts[2::2], strict=True):
+            while operators and PRECEDENCE[operators[-1]] >= PRECEDENCE[operator]:
+                join()
+            operators.append(str(operator))
+            operands.append(operand)
+        while operators:
+            join()
+        joined: Term = operands[0]
+        return joined
+
+    def power(self, base: Any, operator: Token, exponent: Any) -> Term:
+        return self._functor("^", (base, exponent), self._span(base, exponent))
+
+    def unary(self, operator: Token, operand: Any) -> Term:
+        span = self._span(operator, operand)
+        if operator == "-" and isinstance(operand, Constant) and _negatable(operand):
+            return Constant(-operand.value, span=span)  # type: ignore[operator]  # a number, see _negatable
+        return self._functor("neg" if operator == "-" else str(operator), (operand,), span)
+
+    def _functor(self, name: str, args: tuple[Any, ...], span: Span) -> Term:
+        inner = tuple(self._term(arg) for arg in args)
+        return self._bounded(Functor(name, inner, span=span), inner)
+
+    def variable(self, name: Token) -> Term:
+        if str(name) in refused.VARIABLES:
+            self._unsupported(refused.VARIABLES[str(name)], name)
+        return Variable(str(name), span=self._span(name))
+
+    def wildcard(self, token: Token) -> Wildcard:
+        return Wildcard(span=self._span(token))
+
+    def integer(self, token: Token) -> Constant:
+        text = str(token).lower()
+        digits = text.rstrip("u")
+        base = {"0x": 16, "0b": 2}.get(digits[:2], 10)
+        if len(digits) > 64 + 2:
+            self.findings.error("range", "this number is too large for every type", self._span(token), rule="numbers have 64 bits")
+            return Constant(0, span=self._span(token))
+        return Constant(int(digits, base), unsigned=text.endswith("u"), span=self._span(token))
+
+    def floating(self, token: Token) -> Constant:
+        return Constant(Decimal(str(token)), span=self._span(token))
+
+    def string(self, token: Token) -> Constant:
+        return Constant(self._unescaped(token), span=self._span(token))
+
+    def truth(self, token: Token) -> Constant:
+        return Constant(token.type == "TRUE", span=self._span(token))
+
+    def extremum(self, operator: Token, *args: Any) -> Term:
+        return self._functor(str(operator), args, self._span(operator, args[-1]))
+
+    def count(self, operator: Token, body: tuple[Literal, ...]) -> Term:
+        return self._bounded(Aggregate("count", None, body, span=self._span(operator, body[-1])), body)
+
+    def aggregate(self, operator: Token, target: Any, body: tuple[Literal, ...]) -> Term:
+        inner = self._term(target)
+        span = self._span(operator, body[-1])
+        return self._bounded(Aggregate(str(operator), inner, body, span=span), (inner, *body))
+
+    def braces(self, body: Any) -> tuple[Literal, ...]:
+        return self._literals(body) if isinstance(body, _Call) else self._conjoined(self._closed(body))
+
+    def parenthesis(self, body: _Branches) -> Any:
+        if len(body) == 1 and len(body[0]) == 1 and isinstance(body[0][0], Term | _Call):
+            return body[0][0]
+        branches = self._closed(body)
+        return _Parenthesis(branches, self._span(branches[0][0], branches[-1][-1]))
+
+    def arguments(self, *args: Any) -> tuple[Term, ...]:
+        return tuple(self._term(arg) for arg in args)
+
+    def _term(self, part: Any) -> Term:
+        match part:
+            case _Call():
+                if part.name in refused.FUNCTORS:
+                    self._unsupported(refused.FUNCTORS[part.name], part)
+                return self._bounded(Functor(part.name, part.args, span=part.span), part.args)
+            case Variable() | Wildcard() | Constant() | Functor() | Aggregate():
+                return part
+        self.findings.error("syntax", "this literal stands where a term should", self._span(part), rule="terms are variables, constants and what is computed from them")
+        return Wildcard(span=part.span)
+
+    def _bounded(self, node: Any, inner: Iterable[Any]) -> Any:
+        """The node, with its depth noted; one that nests too deep is refused and cut off."""
+        depth = 1 + max((self.depths[id(part)][1] for part in inner if id(part) in self.depths), default=0)
+        if depth <= MAX_DEPTH:
+            self.depths[id(node)] = (node, depth)
+            return node
+        if depth == MAX_DEPTH + 1 and self.deep_line != node.span.line:
+            self.deep_line = node.span.line
+            self.findings.error("nesting", f"this nests more than {MAX_DEPTH} levels deep", node.span, rule=f"terms and parentheses nest at most {MAX_DEPTH} levels", hint="name a part of it by a relation or a variable of its own")
+        return Constant(0, span=node.span) if isinstance(node, Term) else Truth(True, node.span)
+
+    def _unescaped(self, token: Token) -> str:
+        def character(found: re.Match[str]) -> str:
+            body = found[1]
+            if body[0] in "xuU" and len(body) > 1:
+                code = int(body[1:], 16)
+                if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
+                    return chr(code)
+            elif body in _ESCAPES:
+                return _ESCAPES[body]
+            place = Span(self.file, token.line or 1, (token.column or 1) + 1 + found.start(), token.line or 1, (token.column or 1) + 1 + found.end())
+            known = " ".join(f"\\{key}" for key in _ESCAPES)
+            self.findings.error("syntax", f"there is no escape {found[0]}", place, rule=f"escapes are {known} \\xHH \\uHHHH \\UHHHHHHHH")
+            return ""
+
+        return _ESCAPE.sub(character, str(token)[1:-1])
+
+
+_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def _adjacent(left: Token, right: Token) -> bool:
+    return (left.end_line, left.end_column) == (right.line, right.column)
+
+
+def _flattened(branch: tuple[Literal, ...]) -> tuple[tuple[Literal, ...], ...]:
+    """`a ; (b ; c)` is `a ; b ; c`."""
+    return branch[0].branches if len(branch) == 1 and isinstance(branch[0], Disjunction) else (branch,)
+
+
+def _negatable(constant: Constant) -> bool:
+    return isinstance(constant.value, int | Decimal) and not isinstance(constant.value, bool) and not constant.unsigned and constant.value > 0
+
+
+def _hint(token: Token, before: Token | None) -> str:
+    if token.type == "NAME" and before is not None and before == ")":
+        return "a full stop or a comma is missing before it"
+    if token == "=" and before == ":":
+        return "a rule is written head :- body."
+    if token.type == "OTHER" and token == "'":
+        return 'strings stand in double quotes: "text"'
+    return ""

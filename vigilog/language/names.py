@@ -1,0 +1,180 @@
+"""Checks that everything a program names is there, once, and used with the right number of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from vigilog.core.errors import Findings, did_you_mean
+from vigilog.language.functors import FUNCTORS
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Declaration,
+    Directive,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Wildcard,
+    subterms,
+)
+
+MAX_COLUMNS = 100
+
+FORMATS = ("file", "csv", "json", "parquet", "orc", "table")
+
+
+def _one_of(*values: str) -> Callable[[str], bool]:
+    return lambda value: value in values
+
+
+_OPTIONS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "IO": (_one_of(*FORMATS, "stdout"), f"one of {', '.join(FORMATS)}, or stdout for .output"),
+    "filename": (bool, "a path"),
+    "name": (bool, "the name of a table"),
+    "delimiter": (bool, "one character or more"),
+    "headers": (_one_of("true", "false"), "true or false"),
+    "rfc4180": (_one_of("true", "false"), "true or false"),
+    "nulls": (_one_of("refuse", "skip"), "refuse or skip"),
+}
+
+
+def check_names(program: Program, findings: Findings) -> None:
+    _check_declarations(program, findings)
+    for directive in program.directives:
+        _check_directive(program, directive, findings)
+    _check_directed_once(program, findings)
+    for rule in program.rules:
+        _check_rule(program, rule, findings)
+
+
+def _check_declarations(program: Program, findings: Findings) -> None:
+    first: dict[str, Declaration] = {}
+    for declaration in program.declarations:
+        name = declaration.relation
+        if name in first:
+            findings.error("duplicate", f"{name} is declared twice", declaration.span, rule=f"a relation is declared once; {name} is at {first[name].span}")
+        first.setdefault(name, declaration)
+        if declaration.arity > MAX_COLUMNS:
+            findings.error("range", f"{name} has {declaration.arity} columns", declaration.span, rule=f"a relation has at most {MAX_COLUMNS}")
+        seen: set[str] = set()
+        for attribute in declaration.attributes:
+            if attribute.name in seen:
+                findings.error("duplicate", f"{name} has two columns named {attribute.name}", attribute.span)
+            seen.add(attribute.name)
+
+
+def _check_directive(program: Program, directive: Directive, findings: Findings) -> None:
+    if not _known(program, directive.relation, directive, findings):
+        return
+    word = f".{directive.kind}"
+    allowed = {"input": _OPTIONS.keys(), "output": _OPTIONS.keys() - {"nulls"}, "printsize": ()}[directive.kind]
+    for key, value in directive.options:
+        if key not in allowed:
+            hint = did_you_mean(key, allowed) or ("options are " + ", ".join(sorted(allowed)) if allowed else "")
+            findings.error("unknown-option", f"{word} has no option {key}", directive.span, hint=hint)
+        elif not _OPTIONS[key][0](value) or (key == "IO" and value == "stdout" and directive.kind == "input"):
+            findings.error("unknown-option", f"{word} does not know {key}={value}", directive.span, rule=f"{key} is {_OPTIONS[key][1]}")
+    keys = [key for key, _ in directive.options]
+    for key in sorted({key for key in keys if keys.count(key) > 1}):
+        findings.error("duplicate", f"the option {key} is given twice", directive.span)
+
+
+def _check_directed_once(program: Program, findings: Findings) -> None:
+    first: dict[str, Directive] = {}
+    for directive in program.directed("input"):
+        if directive.relation in first:
+            rule = f"a relation has one source; the first is at {first[directive.relation].span}"
+            findings.error("input", f"{directive.relation} has two .input directives", directive.span, rule=rule)
+        first.setdefault(directive.relation, directive)
+
+
+def _check_rule(program: Program, rule: Rule, findings: Findings) -> None:
+    for head in rule.heads:
+        _check_atom(program, head, findings)
+        for arg in head.args:
+            if any(isinstance(term, Wildcard) for term in subterms(arg)):
+                findings.error("wildcard", "_ cannot stand in a head", arg.span, rule="every value of a derived row must be known", hint="use a variable that the body binds")
+            _check_term(program, arg, findings)
+    _check_body(program, rule.body, findings)
+
+
+def _check_body(program: Program, body: tuple[Literal, ...], findings: Findings) -> None:
+    for literal in body:
+        match literal:
+            case Atom():
+                _check_atom(program, literal, findings)
+                for arg in literal.args:
+                    if not isinstance(arg, Wildcard):
+                        _check_operand(program, arg, findings)
+            case Negation():
+                _check_body(program, (literal.literal,), findings)
+            case Disjunction():
+                for branch in literal.branches:
+                    _check_body(program, branch, findings)
+        if hasattr(literal, "op"):
+            if literal.op in ("match", "contains") and len(literal.args) != 2:
+                findings.error("arity", f"{literal.op} takes 2 arguments, not {len(literal.args)}", literal.span)
+            for arg in literal.args:
+                _check_operand(program, arg, findings)
+
+
+def _check_operand(program: Program, term: Term, findings: Findings) -> None:
+    """A term that is computed: no `_` in it outside an aggregate."""
+    for inner in subterms(term):
+        if isinstance(inner, Wildcard):
+            findings.error("wildcard", "_ has no value to compute with", inner.span, rule="_ may stand only as an argument of its own in an atom of a body", hint="use a variable")
+    _check_term(program, term, findings)
+
+
+def _check_term(program: Program, term: Term, findings: Findings) -> None:
+    for inner in subterms(term):
+        if isinstance(inner, Functor):
+            _check_functor(program, inner, findings)
+        elif isinstance(inner, Aggregate):
+            if inner.target is not None:
+                _check_operand(program, inner.target, findings)
+            _check_body(program, inner.body, findings)
+
+
+def _check_functor(program: Program, functor: Functor, findings: Findings) -> None:
+    signature = FUNCTORS.get(functor.name)
+    if signature is None:
+        hint = did_you_mean(functor.name, FUNCTORS)
+        if functor.name in program.relations:
+            hint = f"{functor.name} is a relation: give it a literal of its own"
+        findings.error("unknown-functor", f"there is no functor {functor.name}", functor.span, rule="docs/language.md lists the functors", hint=hint)
+    elif not signature.accepts(len(functor.args)):
+        count = f"{len(signature.args)} or more" if signature.variadic else str(len(signature.args))
+        findings.error("arity", f"{functor.name} takes {count} arguments, not {len(functor.args)}", functor.span)
+
+
+def _check_atom(program: Program, atom: Atom, findings: Findings) -> None:
+    if not _known(program, atom.relation, atom, findings):
+        return
+    declaration = program.relations[atom.relation]
+    if len(atom.args) != declaration.arity:
+        columns = ", ".join(declaration.columns)
+        findings.error(
+            "arity",
+            f"{atom.relation} has {_count(declaration.arity)}, but {_count(len(atom.args))} stand here",
+            atom.span,
+            rule=f"{atom.relation}({columns}) is declared at {declaration.span}",
+            hint="use _ for a column you do not need" if len(atom.args) < declaration.arity else "",
+        )
+
+
+def _known(program: Program, name: str, place: Atom | Directive, findings: Findings) -> bool:
+    if name in program.relations:
+        return True
+    names: Collection[str] = program.relations
+    hint = did_you_mean(name, names) or f"declare it: .decl {name}(…)"
+    findings.error("unknown-relation", f"there is no relation {name}", place.span, rule="every relation is declared by .decl", hint=hint)
+    return False
+
+
+def _count(number: int) -> str:
+    return {0: "no columns", 1: "1 column"}.get(number, f"{number} columns")

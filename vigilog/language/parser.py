@@ -1,0 +1,96 @@
+"""Text to syntax tree.
+
+The grammar is `grammar.lark`. A syntax error does not end the parse: it is noted, the text up to the end of the statement is
+skipped, and the parser goes on, so that all syntax errors of a file are told together.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, UnexpectedInput
+
+from vigilog.core.errors import DataError, Findings
+from vigilog.language.builder import NEW_STATEMENT, Builder
+from vigilog.language.syntax import Declaration, Directive, Program, Rule, TypeDefinition
+
+
+def parse(text: str, name: str = "program") -> Program:
+    """The program a text says. Raises ProgramError with all its syntax errors.
+
+    >>> parse("p(x) :- q(x, _), !r(x).").rules[0].heads[0].relation
+    'p'
+    """
+    findings = Findings()
+    lark, builder = _machine()
+    with builder.lock:
+        statements = builder._begin(name, findings)
+        tokens = [token for token in lark.lex(text) if not builder._refuses(token)]
+        position = 0
+        while position <= len(tokens):
+            position = _parse_from(lark, tokens, position, builder)
+    findings.raise_errors(text)
+
+    def kept(kind: type) -> tuple[Any, ...]:
+        return tuple(statement for statement in statements if isinstance(statement, kind))
+
+    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), name, text)
+
+
+def read_program(path: str | Path) -> Program:
+    return parse(read_text(path), str(path))
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a program file, or a DataError that says why there is none."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as reason:
+        raise DataError(f"{path}: cannot be read: {reason.strerror}", "unreadable") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        line = data.count(b"\n", 0, reason.start) + 1
+        raise DataError(f"{path}:{line}: is not UTF-8 text (byte {data[reason.start]:#04x})", "encoding") from None
+
+
+def _parse_from(lark: Lark, tokens: list[Token], position: int, builder: Builder) -> int:
+    """Parses up to the end or the next error; gives the place from which to go on, behind the end if there is none."""
+    parser = lark.parse_interactive(start="program")
+    for index in range(position, len(tokens) + 1):
+        try:
+            if index < len(tokens):
+                parser.feed_token(tokens[index])
+            else:
+                parser.feed_eof(tokens[-1] if tokens else None)
+        except UnexpectedInput:
+            builder._syntax_error(tokens, index)
+            return _next_statement(tokens, index)
+    return len(tokens) + 1
+
+
+def _next_statement(tokens: list[Token], index: int) -> int:
+    """Where the next statement begins after an error at `index`: behind a full stop, or at a directive."""
+    depth = 0
+    start = index + 1 if index < len(tokens) and tokens[index] == "." else index
+    for position in range(start, len(tokens)):
+        token = tokens[position]
+        if position > index and token.type in NEW_STATEMENT and depth <= 0:
+            return position
+        depth += {"LBRACE": 1, "RBRACE": -1}.get(token.type, 0)
+        if token.type == "DOT" and depth <= 0:
+            return position + 1
+        if token.type == "RBRACE" and depth == 0 and tokens[index].type == "REFUSED_DIRECTIVE":
+            return position + 1
+    return len(tokens) + 1
+
+
+@cache
+def _machine() -> tuple[Lark, Builder]:
+    builder = Builder()
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, start=["program", "refused"], parser="lalr", lexer="basic", transformer=builder), builder
+
+

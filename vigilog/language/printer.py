@@ -1,0 +1,129 @@
+"""Syntax tree to text. What is printed parses to the same tree.
+
+>>> from vigilog.language.parser import parse
+>>> print(show(parse('p(x,"a\\\\n"):-q(x,_),(r(x);!s(x)),x=(1+2)*3.')))
+p(x, "a\\n") :- q(x, _), (r(x) ; !s(x)), x = (1 + 2) * 3.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from vigilog.core.values import SYMBOL, Value
+from vigilog.language.builder import PRECEDENCE
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Constant,
+    Constraint,
+    Declaration,
+    Directive,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Truth,
+    TypeDefinition,
+    Variable,
+)
+
+_UNARY, _POWER, _PRIMARY = 90, 95, 99
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+
+
+def show(program: Program) -> str:
+    """The whole program, one statement a line."""
+    parts = (*program.types, *program.declarations, *program.directives, *program.rules)
+    return "\n".join(show_statement(part) for part in parts)
+
+
+def show_statement(part: TypeDefinition | Declaration | Directive | Rule) -> str:
+    match part:
+        case TypeDefinition():
+            return f".type {part.name} {'<:' if part.subtype else '='} {' | '.join(part.members)}"
+        case Declaration():
+            columns = ", ".join(f"{attribute.name}: {attribute.type_name}" for attribute in part.attributes)
+            return " ".join([f".decl {part.relation}({columns})", *part.qualifiers])
+        case Directive():
+            options = ", ".join(f"{key}={_option(value)}" for key, value in part.options)
+            return f".{part.kind} {part.relation}" + (f"({options})" if options else "")
+    heads = ", ".join(show_literal(head) for head in part.heads)
+    return f"{heads} :- {show_body(part.body)}." if part.body else f"{heads}."
+
+
+def show_body(body: tuple[Literal, ...]) -> str:
+    return ", ".join(show_literal(literal) for literal in body)
+
+
+def show_literal(literal: Literal) -> str:
+    match literal:
+        case Atom():
+            return f"{literal.relation}({', '.join(show_term(arg) for arg in literal.args)})"
+        case Negation():
+            return f"!{show_literal(literal.literal)}"
+        case Truth():
+            return "true" if literal.value else "false"
+        case Disjunction():
+            return f"({' ; '.join(show_body(branch) for branch in literal.branches)})"
+        case Constraint(op="match" | "contains"):
+            return f"{literal.op}({', '.join(show_term(arg) for arg in literal.args)})"
+    left, right = literal.args
+    return f"{show_term(left)} {literal.op} {show_term(right)}"
+
+
+def show_term(term: Term, outer: int = 0) -> str:
+    """The term; in parentheses if its operator binds less than `outer`."""
+    text, level = _term(term)
+    return f"({text})" if level < outer else text
+
+
+def _term(term: Term) -> tuple[str, int]:
+    match term:
+        case Variable():
+            return term.name, _PRIMARY
+        case Constant():
+            text = show_constant(term.value, unsigned=term.unsigned)
+            return text, _UNARY if text.startswith("-") else _PRIMARY
+        case Aggregate():
+            target = "" if term.target is None else show_term(term.target) + " "
+            return f"{term.op} {target}: {{ {show_body(term.body)} }}", _PRIMARY
+        case Functor(name="neg" | "bnot" | "lnot", args=(operand,)):
+            inner = show_term(operand, _UNARY)
+            sign = "-" if term.name == "neg" else f"{term.name} "
+            return (f"-({inner})" if term.name == "neg" and isinstance(operand, Constant) else sign + inner), _UNARY
+        case Functor(name="^", args=(base, exponent)):
+            return f"{show_term(base, _PRIMARY)} ^ {show_term(exponent, _UNARY)}", _POWER
+        case Functor(args=(left, right)) if term.name in PRECEDENCE:
+            level = PRECEDENCE[term.name]
+            return f"{show_term(left, level)} {term.name} {show_term(right, level + 1)}", level
+        case Functor():
+            return f"{term.name}({', '.join(show_term(arg) for arg in term.args)})", _PRIMARY
+    return "_", _PRIMARY
+
+
+def show_constant(value: Value, *, unsigned: bool = False) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return f"{value}u" if unsigned else str(value)
+        case float() | Decimal():
+            text = f"{value:f}" if isinstance(value, Decimal) and -30 < value.adjusted() < 30 else str(value).replace("E", "e")
+            return text if "." in text or "e" in text else f"{text}.0"
+        case str():
+            return f'"{"".join(_escaped(character) for character in value)}"'
+    return f'"{value.isoformat()}"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+def _option(value: str) -> str:
+    plain = value.isascii() and (value.isidentifier() or value.isdigit())
+    return value if plain else show_constant(SYMBOL.check(value))

@@ -1,0 +1,135 @@
+"""Groundedness: every variable gets its values from somewhere.
+
+A variable is grounded by a place of its own in a positive atom, or by `=` from a term whose variables are grounded.
+"""
+
+from __future__ import annotations
+
+from vigilog.core.errors import Findings
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Constraint,
+    Disjunction,
+    Literal,
+    Negation,
+    Rule,
+    Term,
+    Variable,
+    Wildcard,
+    aggregates,
+    names,
+    subterms,
+    terms,
+    variables,
+)
+
+_RULE = "a variable must stand in a positive atom, or be given by = from variables that do"
+
+
+def check_safety(rule: Rule, findings: Findings) -> None:
+    scope = names(rule)
+    grounded = grounded_by(rule.body, set(), scope)
+    reported: set[str] = set()
+    for head in rule.heads:
+        for term in head.args:
+            _check_term(term, grounded, scope, rule, reported, findings)
+    _check_body(rule.body, grounded, scope, rule, reported, findings)
+
+
+def grounded_by(body: tuple[Literal, ...], given: set[str], scope: set[str]) -> set[str]:
+    """The variables that a conjunction grounds, given those grounded already; `scope` are the names outside aggregates."""
+    grounded = set(given)
+    while True:
+        before = len(grounded)
+        for literal in body:
+            match literal:
+                case Atom():
+                    grounded |= {arg.name for arg in literal.args if isinstance(arg, Variable)}
+                case Constraint(op="=", args=(left, right)):
+                    for variable, term in ((left, right), (right, left)):
+                        if isinstance(variable, Variable) and needs(term, scope) <= grounded:
+                            grounded.add(variable.name)
+                case Disjunction():
+                    ways = [grounded_by(branch, grounded, scope) for branch in literal.branches]
+                    grounded |= set.intersection(*ways)
+        if len(grounded) == before:
+            return grounded
+
+
+def needs(term: Term, scope: set[str]) -> set[str]:
+    """The variables of `scope` that a term needs to have a value: an aggregate needs those it shares with the scope."""
+    return names(term) | (names(term, into_aggregates=True) & scope)
+
+
+def _check_body(
+    body: tuple[Literal, ...], grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings
+) -> None:
+    for literal in body:
+        if isinstance(literal, Disjunction):
+            for branch in literal.branches:
+                _check_body(branch, grounded_by(branch, grounded, scope), scope, rule, reported, findings)
+        else:
+            for term in terms(literal):
+                _check_term(term, grounded, scope, rule, reported, findings)
+
+
+def _check_term(term: Term, grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings) -> None:
+    for variable in variables(term):
+        if variable.name not in grounded and variable.name not in reported:
+            reported.add(variable.name)
+            findings.error("ungrounded", f"{variable.name} has no values to take", variable.span, rule=_RULE, hint=_hint(variable.name, rule))
+    for inner in subterms(term):
+        if isinstance(inner, Aggregate):
+            _check_aggregate(inner, grounded, scope, rule, reported, findings)
+
+
+def _check_aggregate(
+    aggregate: Aggregate, grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings
+) -> None:
+    own = names_in(aggregate)
+    inner_scope = scope | own
+    given = {name for name in grounded if name in scope}
+    inside = grounded_by(aggregate.body, given, inner_scope)
+    for name in sorted((own & scope) - grounded - reported):
+        reported.add(name)
+        place = next(v for v in variables(aggregate, into_aggregates=True) if v.name == name)
+        findings.error(
+            "ungrounded",
+            f"{name} is used outside this aggregate, but only the aggregate binds it",
+            place.span,
+            rule="what an aggregate binds stays inside it; a variable it shares with the rule must be grounded there",
+            hint=f"bind {name} outside too, or rename it inside",
+        )
+    _check_body(aggregate.body, inside | reported, inner_scope, rule, reported, findings)
+    if aggregate.target is not None:
+        _check_term(aggregate.target, inside | reported, inner_scope, rule, reported, findings)
+    _check_ways(aggregate, findings)
+
+
+def _check_ways(aggregate: Aggregate, findings: Findings) -> None:
+    """The ways of a disjunction in an aggregate count bindings of the same variables."""
+    for literal in aggregate.body:
+        if not isinstance(literal, Disjunction):
+            continue
+        bound = [set().union(*(names(part) for part in branch)) for branch in literal.branches]
+        if any(isinstance(term, Wildcard) for branch in literal.branches for part in branch if isinstance(part, Atom) for term in part.args):
+            findings.error("wildcard", "_ cannot stand in a disjunction inside an aggregate", literal.span, rule="bindings that hold both ways count once, so their variables must be the same", hint="define the disjunction as a relation of its own")
+        elif any(other != bound[0] for other in bound) or any(
+            not names_ <= grounded_by(branch, set(), names_) for branch, names_ in zip(literal.branches, bound, strict=True)
+        ):
+            findings.error("ungrounded", "the ways of this disjunction do not bind the same variables", literal.span, rule="in an aggregate each way grounds all its variables by itself, because a binding that holds both ways counts once", hint="define the disjunction as a relation of its own")
+
+
+def names_in(aggregate: Aggregate) -> set[str]:
+    found = set() if aggregate.target is None else names(aggregate.target)
+    return found.union(*(names(literal) for literal in aggregate.body))
+
+
+def _hint(name: str, rule: Rule) -> str:
+    negated = [literal for literal in rule.body if isinstance(literal, Negation) and name in names(literal)]
+    if negated:
+        return f"a negated atom gives no values: bind {name} by a positive atom first, or write _ if any value will do"
+    if any(name in names(aggregate, into_aggregates=True) for aggregate in aggregates(rule)):
+        return f"what an aggregate binds stays inside it; bind {name} outside"
+    return f"bind {name} in the body" if rule.body else "a fact has constants only"

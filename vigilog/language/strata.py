@@ -1,0 +1,138 @@
+"""Which relation depends on which, and in which order they can be computed.
+
+A component is a set of relations that depend on each other (or one that does not depend on itself). Components come in an order in which
+each needs only those before it. A program is stratified if no component needs itself through negation or an aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from vigilog.core.errors import Findings
+from vigilog.language.syntax import Atom, Program, Rule, aggregates, atoms
+
+
+@dataclass(frozen=True)
+class Component:
+    """Relations that are computed together, and the rules that do it."""
+
+    relations: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    recursive: bool
+
+    def __str__(self) -> str:
+        return ", ".join(self.relations)
+
+
+def dependencies(rule: Rule) -> Iterator[tuple[Atom, bool]]:
+    """The atoms a rule reads, each with True if it reads them positively."""
+    yield from atoms(rule.body)
+    for head in rule.heads:
+        for aggregate in aggregates(head):
+            for atom, _ in atoms(aggregate.body):
+                yield atom, False
+
+
+def components(program: Program) -> tuple[Component, ...]:
+    """The program's derived relations, grouped and ordered.
+
+    >>> from vigilog.language.parser import parse
+    >>> [str(c) for c in components(parse("q(x) :- p(x), !s(x). p(x) :- e(x, y), p(y). p(x) :- b(x). s(x) :- b(x)."))]
+    ['p', 's', 'q']
+    """
+    reads: dict[str, set[str]] = {}
+    rules: dict[str, list[Rule]] = {}
+    for rule in program.rules:
+        needed = {atom.relation for atom, _ in dependencies(rule)}
+        for head in rule.heads:
+            reads.setdefault(head.relation, set()).update(needed)
+            rules.setdefault(head.relation, []).append(rule)
+    found = []
+    for group in _strongly_connected(reads):
+        members = tuple(name for name in reads if name in group)
+        own = dict.fromkeys(id(rule) for name in members for rule in rules[name])
+        by_id = {id(rule): rule for name in members for rule in rules[name]}
+        recursive = len(members) > 1 or members[0] in reads[members[0]]
+        found.append(Component(members, tuple(by_id[key] for key in own), recursive))
+    return tuple(found)
+
+
+def check_stratified(program: Program, findings: Findings) -> None:
+    """Notes each rule that makes a relation depend on itself through negation or an aggregate, with the cycle."""
+    home = {name: component for component in components(program) for name in component.relations}
+    for rule in program.rules:
+        for head in rule.heads:
+            for atom, positive in dependencies(rule):
+                component = home.get(atom.relation)
+                if positive or component is None or head.relation not in component.relations:
+                    continue
+                cycle = [head.relation, *_path(program, atom.relation, head.relation, set(component.relations))]
+                how = "!" if any(atom is inner for inner, sign in atoms(rule.body) if not sign) else ""
+                arrows = f"{cycle[0]} ← {how or ''}" + " ← ".join(cycle[1:])
+                findings.error(
+                    "stratification",
+                    f"{head.relation} depends on itself through {_through(rule, atom)}: {arrows}",
+                    atom.span,
+                    rule="a relation may not depend on itself through negation or an aggregate, because then it has no single meaning",
+                    hint="compute what is negated or aggregated in a relation that does not need this one",
+                )
+
+
+def _through(rule: Rule, atom: Atom) -> str:
+    inside = [aggregate for aggregate in (*aggregates(rule),) if any(inner is atom for inner, _ in atoms(aggregate.body))]
+    return f"the aggregate {inside[0].op}" if inside else "negation"
+
+
+def _path(program: Program, start: str, goal: str, within: set[str]) -> list[str]:
+    """A shortest way of dependencies from `start` to `goal`, both named."""
+    reads: dict[str, set[str]] = {}
+    for rule in program.rules:
+        for head in rule.heads:
+            reads.setdefault(head.relation, set()).update(atom.relation for atom, _ in dependencies(rule))
+    ways = [[start]]
+    seen = {start}
+    for way in ways:
+        if way[-1] == goal:
+            return way
+        for name in sorted(reads.get(way[-1], set()) & within - seen):
+            seen.add(name)
+            ways.append([*way, name])
+    return [start]
+
+
+def _strongly_connected(reads: dict[str, set[str]]) -> Iterable[set[str]]:
+    """Tarjan's algorithm, without recursion; what is read comes before what reads it."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    for root in reads:
+        if root in index:
+            continue
+        work = [(root, iter(sorted(reads[root] & reads.keys())))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            name, rest = work[-1]
+            for other in rest:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    stack.append(other)
+                    on_stack.add(other)
+                    work.append((other, iter(sorted(reads[other] & reads.keys()))))
+                    break
+                if other in on_stack:
+                    low[name] = min(low[name], index[other])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
+                if low[name] == index[name]:
+                    group = set()
+                    while name not in group:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        group.add(member)
+                    yield group

@@ -1,0 +1,300 @@
+"""The syntax tree. Every node is frozen, knows its place, and is equal to a node that reads the same.
+
+A program as the user wrote it may have several heads, disjunctions and aggregates anywhere. After the passes in
+`rewriting/` it is still a program of these classes, only plainer. Types are filled in by `types.elaborate`; they and
+the places do not count for equality, so that `parse(print(program)) == program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from vigilog.core.spans import NOWHERE, Span
+from vigilog.core.values import Type, Value
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    type: Type | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Wildcard:
+    type: Type | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A constant. Before types are known, `value` is as written (text for a date); afterwards it is of its type."""
+
+    value: Value
+    type: Type | None = field(default=None, compare=False)
+    unsigned: bool = field(default=False, compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Functor:
+    """A computed term: an operator (`+`, `band`; unary minus is `neg`) or a named functor (`cat`)."""
+
+    name: str
+    args: tuple[Term, ...]
+    type: Type | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`op target : { body }`; `count` has no target."""
+
+    op: str
+    target: Term | None
+    body: tuple[Literal, ...]
+    type: Type | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Atom:
+    relation: str
+    args: tuple[Term, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Negation:
+    """`!atom` or `!test`; the parser moves every other negation inwards."""
+
+    literal: Atom | Constraint
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A comparison (`=`, `<` …) or a test (`match`, `contains`)."""
+
+    op: str
+    args: tuple[Term, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Truth:
+    value: bool
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Disjunction:
+    """`(a, b ; c)`: each branch is a conjunction. There are always two branches or more."""
+
+    branches: tuple[tuple[Literal, ...], ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Term = Variable | Wildcard | Constant | Functor | Aggregate
+Literal = Atom | Negation | Constraint | Truth | Disjunction
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`heads :- body.`; a fact has an empty body. `origin` is the user's rule this one was derived from."""
+
+    heads: tuple[Atom, ...]
+    body: tuple[Literal, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    origin: Rule | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def head(self) -> Atom:
+        assert len(self.heads) == 1, "after normalization a rule has one head"
+        return self.heads[0]
+
+    @property
+    def source(self) -> Rule:
+        """The rule as the user wrote it."""
+        return self.origin.source if self.origin else self
+
+    def derive(self, *heads: Atom, body: tuple[Literal, ...]) -> Rule:
+        return Rule(heads, body, self.span, self)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    name: str
+    type_name: str
+    type: Type | None = field(default=None, compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    relation: str
+    attributes: tuple[Attribute, ...]
+    qualifiers: tuple[str, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @cached_property
+    def types(self) -> tuple[Type, ...]:
+        types = tuple(attribute.type for attribute in self.attributes)
+        assert all(types), "types are known after elaboration"
+        return types  # type: ignore[return-value]  # asserted just now
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def arity(self) -> int:
+        return len(self.attributes)
+
+
+@dataclass(frozen=True)
+class TypeDefinition:
+    """`.type name <: parent`, or `.type name = member | member`."""
+
+    name: str
+    members: tuple[str, ...]
+    subtype: bool
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Directive:
+    """`.input r(key=value, …)` and its kin; `kind` is `input`, `output` or `printsize`."""
+
+    kind: str
+    relation: str
+    options: tuple[tuple[str, str], ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @cached_property
+    def option(self) -> Mapping[str, str]:
+        return dict(self.options)
+
+
+Statement = TypeDefinition | Declaration | Directive | Rule
+
+
+@dataclass(frozen=True)
+class Program:
+    types: tuple[TypeDefinition, ...] = ()
+    declarations: tuple[Declaration, ...] = ()
+    directives: tuple[Directive, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    name: str = field(default="program", compare=False)
+    text: str = field(default="", compare=False, repr=False)
+
+    @cached_property
+    def relations(self) -> Mapping[str, Declaration]:
+        return {declaration.relation: declaration for declaration in self.declarations}
+
+    def with_rules(self, rules: tuple[Rule, ...]) -> Program:
+        return replace(self, rules=rules)
+
+    def directed(self, kind: str) -> tuple[Directive, ...]:
+        return tuple(directive for directive in self.directives if directive.kind == kind)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(directive.relation for directive in self.directed("output")))
+
+
+def terms(literal: Literal | Rule) -> Iterator[Term]:
+    """The terms that stand directly in a literal or a rule, not those inside them."""
+    match literal:
+        case Atom() | Constraint():
+            yield from literal.args
+        case Negation():
+            yield from terms(literal.literal)
+        case Disjunction():
+            for branch in literal.branches:
+                for part in branch:
+                    yield from terms(part)
+        case Rule():
+            for part in (*literal.heads, *literal.body):
+                yield from terms(part)
+
+
+def subterms(term: Term, *, into_aggregates: bool = False) -> Iterator[Term]:
+    """The term and all terms inside it; an aggregate's own scope only if asked for."""
+    yield term
+    if isinstance(term, Functor):
+        for arg in term.args:
+            yield from subterms(arg, into_aggregates=into_aggregates)
+    elif isinstance(term, Aggregate) and into_aggregates:
+        if term.target is not None:
+            yield from subterms(term.target, into_aggregates=True)
+        for literal in term.body:
+            for inner in terms(literal):
+                yield from subterms(inner, into_aggregates=True)
+
+
+def variables(part: Term | Literal | Rule, *, into_aggregates: bool = False) -> Iterator[Variable]:
+    """Every occurrence of a variable in the scope of a term, literal or rule."""
+    roots = [part] if isinstance(part, Term) else terms(part)
+    for root in roots:
+        for term in subterms(root, into_aggregates=into_aggregates):
+            if isinstance(term, Variable):
+                yield term
+
+
+def names(part: Term | Literal | Rule, *, into_aggregates: bool = False) -> set[str]:
+    return {variable.name for variable in variables(part, into_aggregates=into_aggregates)}
+
+
+def aggregates(part: Term | Literal | Rule) -> Iterator[Aggregate]:
+    """The aggregates of a scope, not those nested in other aggregates."""
+    roots = [part] if isinstance(part, Term) else terms(part)
+    for root in roots:
+        for term in subterms(root):
+            if isinstance(term, Aggregate):
+                yield term
+
+
+def atoms(literals: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
+    """Every atom of a body with its sign: True if a change of it can only add. Aggregates' atoms count as negative."""
+    for literal in literals:
+        match literal:
+            case Atom():
+                yield literal, True
+            case Negation():
+                for atom, _ in atoms((literal.literal,)):
+                    yield atom, False
+            case Disjunction():
+                for branch in literal.branches:
+                    yield from atoms(branch)
+        if not isinstance(literal, Disjunction):
+            for aggregate in aggregates(literal):
+                for atom, _ in atoms(aggregate.body):
+                    yield atom, False
+
+
+def rename(term: Term, bindings: Mapping[str, Term]) -> Term:
+    """The term with variables replaced, in its own scope and in its aggregates'."""
+    match term:
+        case Variable():
+            return bindings.get(term.name, term)
+        case Functor():
+            return replace(term, args=tuple(rename(arg, bindings) for arg in term.args))
+        case Aggregate():
+            target = None if term.target is None else rename(term.target, bindings)
+            return replace(term, target=target, body=tuple(rename_literal(part, bindings) for part in term.body))
+    return term
+
+
+def rename_literal(literal: Literal, bindings: Mapping[str, Term]) -> Literal:
+    match literal:
+        case Atom() | Constraint():
+            return replace(literal, args=tuple(rename(arg, bindings) for arg in literal.args))
+        case Negation():
+            return replace(literal, literal=rename_literal(literal.literal, bindings))
+        case Disjunction():
+            branches = tuple(tuple(rename_literal(part, bindings) for part in branch) for branch in literal.branches)
+            return replace(literal, branches=branches)
+    return literal

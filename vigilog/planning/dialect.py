@@ -1,0 +1,89 @@
+"""What differs between the two SQLs: how a functor, a test, an aggregate or a constant is written.
+
+Everything else, the shape of a SELECT, is the same and built by `select.py`. An expression is NULL exactly where its
+functor is undefined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from sqlglot import exp
+
+from vigilog.core.values import Type, Value
+
+Sql = exp.Expression
+
+
+class Dialect(Protocol):
+    name: str
+
+    def constant(self, value: Value, type_: Type) -> Sql:
+        """A constant as a literal; the values of symbols are passed as parameters instead where that is possible."""
+
+    def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql: ...
+
+    def test(self, op: str, args: Sequence[Sql]) -> Sql: ...
+
+    def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None, rows: Sequence[Sql]) -> Sql:
+        """The aggregate as the single value of a subquery over the bindings in `rows`."""
+
+    def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
+        """What remains to be done with the subquery's value, outside it."""
+
+    def staged(self, inner: exp.Select) -> exp.Select:
+        """A SELECT as it must be to be read by another one that uses its aggregates more than once."""
+
+    def counted(self, guard: Sql) -> Sql:
+        """A guard (`e IS NOT NULL`) that also counts the cases in which it is false, if this dialect can."""
+
+
+COMPARISONS: dict[str, type[exp.Binary]] = {
+    "=": exp.EQ,
+    "!=": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
+
+
+def call(name: str, *args: Sql | int | str) -> Sql:
+    """A function call that every dialect writes the same way."""
+    return exp.Anonymous(this=name, expressions=[_literal(arg) for arg in args])
+
+
+def paren(sql: Sql) -> Sql:
+    return sql if isinstance(sql, exp.Column | exp.Literal | exp.Anonymous | exp.Paren | exp.Subquery | exp.Placeholder) else exp.Paren(this=sql)
+
+
+def binary(kind: type[exp.Binary], left: Sql, right: Sql) -> Sql:
+    return kind(this=paren(left), expression=paren(right))
+
+
+def integer(value: int) -> Sql:
+    literal = exp.Literal.number(abs(value))
+    return exp.Paren(this=exp.Neg(this=literal)) if value < 0 else literal
+
+
+def case(condition: Sql, then: Sql, otherwise: Sql | None = None) -> Sql:
+    return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
+
+
+def conjunction(parts: Sequence[Sql]) -> Sql | None:
+    return exp.and_(*parts) if parts else None
+
+
+def is_null(sql: Sql) -> Sql:
+    return exp.Is(this=paren(sql), expression=exp.Null())
+
+
+def defined(sql: Sql) -> Sql:
+    return exp.Not(this=is_null(sql))
+
+
+def _literal(arg: Sql | int | str) -> Sql:
+    if isinstance(arg, int):
+        return integer(arg)
+    return exp.Literal.string(arg) if isinstance(arg, str) else arg

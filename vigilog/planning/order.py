@@ -1,0 +1,46 @@
+"""Which atom to join next.
+
+A join starts at the recent rows, if there are any, or at the smallest relation, and goes outwards along columns that are bound already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from vigilog.language.syntax import Atom, Literal, Variable, Wildcard
+
+UNKNOWN_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Search:
+    """A look into a relation by some of its columns: what an index is for."""
+
+    relation: str
+    columns: frozenset[int]
+
+
+def cheapest(atoms: Sequence[tuple[int, Literal]], bound: Collection[str], rows: Mapping[str, int]) -> tuple[int, Atom]:
+    """The atom that is expected to give the fewest rows for each binding so far; the first of equals."""
+
+    def cost(entry: tuple[int, Literal]) -> float:
+        atom = entry[1]
+        assert isinstance(atom, Atom)
+        return fanout(atom, bound, rows.get(atom.relation, UNKNOWN_ROWS))
+
+    index, atom = min(atoms, key=cost)
+    assert isinstance(atom, Atom)
+    return index, atom
+
+
+def fanout(atom: Atom, bound: Collection[str], rows: int) -> float:
+    """How many rows of a relation match a binding, if each bound column divides them evenly.
+
+    >>> from vigilog.language.parser import parse
+    >>> atom = parse("p(x) :- q(x, y).").rules[0].body[0]
+    >>> fanout(atom, set(), 10000), fanout(atom, {"x"}, 10000), fanout(atom, {"x", "y"}, 10000)
+    (10000.0, 100.0, 1.0)
+    """
+    free = sum(1 for arg in atom.args if isinstance(arg, Wildcard) or (isinstance(arg, Variable) and arg.name not in bound))
+    return float(max(rows, 1)) ** (free / len(atom.args) if atom.args else 0.0)

@@ -1,0 +1,319 @@
+"""How the language's values and functors are written for SQLite.
+
+| type | stored as |
+|---|---|
+| symbol, number, float | TEXT, INTEGER, REAL |
+| unsigned | INTEGER, less 2^63, so that order is kept |
+| boolean | INTEGER 0 or 1 |
+| date, timestamp | TEXT in the canonical form, which sorts by time |
+| decimal(p,s) | INTEGER, times 10^s |
+
+Integer arithmetic that overflows becomes REAL in SQLite, which `typeof` shows. What SQL cannot say exactly calls a Python function; the
+names of these begin with `v_`, a dialect knows those its statements use.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from vigilog.core.values import DATE, NUMBER, TIMESTAMP, Type, Value
+from vigilog.language.functors import apply, compiled, exact_sum
+from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
+
+OFFSET = 2**63
+AFFINITY = {
+    "symbol": "TEXT",
+    "number": "INTEGER",
+    "unsigned": "INTEGER",
+    "float": "REAL",
+    "boolean": "INTEGER",
+    "date": "TEXT",
+    "timestamp": "TEXT",
+    "decimal": "INTEGER",
+}
+
+
+def encoder(type_: Type) -> Callable[[Any], Any] | None:
+    """From a value to what SQLite stores; None if that is the same."""
+    match type_.kind:
+        case "unsigned":
+            return lambda value: value - OFFSET
+        case "boolean":
+            return int
+        case "date":
+            return datetime.date.isoformat
+        case "timestamp":
+            return TIMESTAMP.text
+        case "decimal":
+            return lambda value: int(value.scaleb(type_.scale))
+    return None
+
+
+def decoder(type_: Type) -> Callable[[Any], Any] | None:
+    """From what SQLite stores to the value; None if that is the same."""
+    match type_.kind:
+        case "unsigned":
+            return lambda stored: stored + OFFSET
+        case "boolean":
+            return bool
+        case "date":
+            return DATE.parse
+        case "timestamp":
+            return TIMESTAMP.parse
+        case "decimal":
+            return lambda stored: Decimal(stored).scaleb(-type_.scale)
+    return None
+
+
+class SqliteDialect:
+    """The embedded executor's SQL. `functions` are those its statements call, by name, with their number of arguments."""
+
+    name = "sqlite"
+
+    def __init__(self) -> None:
+        self.functions: dict[str, tuple[int, Callable[..., Any]]] = {
+            "v_match": (2, _match),
+            "v_sum": (3, _sum),
+            "v_mean": (4, _mean),
+            "v_whole": (1, lambda stored: stored if isinstance(stored, int) else None),
+            "v_finite": (1, lambda stored: stored if stored is not None and math.isfinite(stored) else None),
+        }
+
+    def _function(self, name: str, type_: Type, arg_types: Sequence[Type]) -> str:
+        """The name of the Python function for a functor over given types, made when first asked for."""
+        parts = [_SPELLED.get(name, name), *(str(t) for t in (*arg_types, type_))]
+        key = "v_" + "_".join(part.replace("(", "_").replace(",", "_").replace(")", "") for part in parts)
+        if key not in self.functions:
+            self.functions[key] = (len(arg_types), _encoded(name, type_, tuple(arg_types)))
+        return key
+
+    def constant(self, value: Value, type_: Type) -> Sql:
+        encode = encoder(type_)
+        stored = encode(value) if encode else value
+        if isinstance(stored, str):
+            return exp.Literal.string(stored)
+        if isinstance(stored, float):
+            return exp.Literal.number(repr(stored)) if stored >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(repr(-stored))))
+        if stored == -OFFSET:  # SQLite reads 9223372036854775808 as REAL before it sees the sign
+            return exp.Paren(this=exp.Sub(this=integer(stored + 1), expression=integer(1)))
+        return integer(int(stored))
+
+    def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql:
+        if name in ("min", "max"):
+            return call(name, *args)
+        if name == "cat":
+            joined = args[0]
+            for arg in args[1:]:
+                joined = binary(exp.DPipe, joined, arg)
+            return joined
+        if name == "strlen":
+            return call("length", *args)
+        if name == "substr":
+            text, index, length = args
+            inside = exp.and_(
+                binary(exp.GTE, index, integer(0)), binary(exp.LTE, index, call("length", text)), binary(exp.GTE, length, integer(0))
+            )
+            return case(inside, call("substr", text, binary(exp.Add, index, integer(1)), call("min", length, call("length", text))))
+        if type_.kind == "number" and all(arg.kind == "number" for arg in arg_types):
+            return self._integer(name, args)
+        if type_.kind == "float" and all(arg.kind == "float" for arg in arg_types) and name in _FLOAT:
+            return self._float(name, args)
+        if type_.kind == "decimal" and name in ("+", "-", "neg"):
+            result = exp.Neg(this=exp.Paren(this=args[0])) if name == "neg" else binary(_ARITHMETIC[name], *args)
+            limit = 10**type_.precision - 1
+            return case(exp.Between(this=exp.Paren(this=result), low=integer(-limit), high=integer(limit)), result.copy())
+        if name == "to_string" and arg_types[0].kind in ("symbol", "date", "timestamp", "number"):
+            return exp.Cast(this=args[0], to=exp.DataType.build("text"))
+        return call(self._function(name, type_, arg_types), *args)
+
+    def _integer(self, name: str, args: Sequence[Sql]) -> Sql:
+        if name in _ARITHMETIC:
+            return _whole(binary(_ARITHMETIC[name], *map(_unchecked, args)))
+        if name == "/":
+            left, right = map(_unchecked, args)
+            return _whole(exp.Div(this=exp.Paren(this=left), expression=exp.Paren(this=right), typed=True))
+        if name == "%":
+            return exp.Mod(this=exp.Paren(this=args[0]), expression=exp.Paren(this=args[1]))
+        if name == "neg":
+            return _whole(exp.Neg(this=exp.Paren(this=_unchecked(args[0]))))
+        if name in _BITWISE:
+            return binary(_BITWISE[name], *args)
+        if name == "bnot":
+            return exp.BitwiseNot(this=exp.Paren(this=args[0]))
+        if name in ("bshl", "bshr"):
+            amount = binary(exp.BitwiseAnd, args[1], integer(63))
+            return binary(exp.BitwiseLeftShift if name == "bshl" else exp.BitwiseRightShift, args[0], amount)
+        return call(self._function(name, NUMBER, [NUMBER] * len(args)), *args)
+
+    def _float(self, name: str, args: Sequence[Sql]) -> Sql:
+        zero = exp.Literal.number("0.0")
+        if name == "neg":
+            return binary(exp.Sub, zero, args[0])
+        kind = {**_ARITHMETIC, "/": exp.Div}[name]
+        result = exp.Paren(this=binary(exp.Add, kind(this=exp.Paren(this=args[0]), expression=exp.Paren(this=args[1]), typed=True), zero))
+        return _once(result, lambda part: binary(exp.LTE, call("abs", part), exp.Literal.number("1.7976931348623157e308")), "v_finite")
+
+    def test(self, op: str, args: Sequence[Sql]) -> Sql:
+        if op == "contains":
+            return binary(exp.GT, call("instr", args[1], args[0]), integer(0))
+        if op == "match":
+            return call("v_match", *args)
+        return binary(COMPARISONS[op], *args)
+
+    def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None, rows: Sequence[Sql]) -> Sql:
+        if op == "count":
+            return exp.Count(this=exp.Star())
+        assert target is not None and target_type is not None
+        if op in ("min", "max"):
+            return call(op, target)
+        if target_type.kind in ("float", "unsigned"):
+            result = call(f"v_{op}_{target_type.kind}", target)
+            if op == "mean":
+                return result
+            nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=integer(0))  # SQLite asks no aggregate about no rows
+            return case(nothing, self.constant(0.0 if target_type.kind == "float" else 0, target_type), result)
+        # Two halves that cannot overflow, put together exactly: one Python call a group, not one a row.
+        high = call("sum", binary(exp.BitwiseRightShift, target, integer(31)))
+        low = call("sum", binary(exp.BitwiseAnd, target.copy(), integer(2**31 - 1)))
+        if op == "mean":
+            return call("v_mean", high, low, exp.Count(this=exp.Star()), target_type.scale)
+        return call("v_sum", high, low, type_.precision)
+
+    def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
+        return result
+
+    def staged(self, inner: exp.Select) -> exp.Select:
+        return inner.limit(-1)  # keeps SQLite from merging the two SELECTs and computing each aggregate several times
+
+    def counted(self, guard: Sql) -> Sql:
+        return exp.Paren(this=exp.or_(guard, call("v_undefined")))
+
+
+_ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
+_BITWISE: dict[str, type[exp.Binary]] = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr}
+_FLOAT = ("+", "-", "*", "/", "neg")
+
+
+def _whole(sql: Sql) -> Sql:
+    """The integer, or NULL if SQLite had to make a REAL of it. `_unchecked` takes the check off again."""
+    inner = exp.Paren(this=sql)
+    checked = _once(inner, lambda part: exp.EQ(this=call("typeof", part), expression=exp.Literal.string("integer")), "v_whole")
+    checked.set("unchecked", inner)
+    return checked
+
+
+def _unchecked(sql: Sql) -> Sql:
+    """An operand of integer arithmetic needs no check of its own: a REAL stays one up to the check at the root."""
+    inner = sql.args.get("unchecked")
+    return inner.copy() if isinstance(inner, exp.Expression) else sql
+
+
+def _once(sql: Sql, condition: Callable[[Sql], Sql], function: str) -> Sql:
+    """`sql` where the condition holds, else NULL; a function call instead of a CASE where writing `sql` twice would add up."""
+    if sum(1 for _ in sql.walk()) > 60:
+        return call(function, sql)
+    return case(condition(sql), sql.copy())
+
+
+# -- functions that SQLite calls back
+
+_SPELLED = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "modulo", "^": "power"}
+
+
+def _encoded(name: str, type_: Type, arg_types: tuple[Type, ...]) -> Callable[..., Any]:
+    decoders = [decoder(arg) or _same for arg in arg_types]
+    encode = encoder(type_) or _same
+
+    def function(*stored: Any) -> Any:
+        if None in stored:
+            return None
+        result = apply(name, type_, arg_types, [decode(arg) for decode, arg in zip(decoders, stored, strict=True)])
+        return None if result is None else encode(result)
+
+    return function
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _match(pattern: str | None, text: str | None) -> int | None:
+    regex = None if pattern is None else compiled(pattern)
+    return None if regex is None or text is None else int(regex.fullmatch(text) is not None)
+
+
+def _total(high: int | None, low: int | None) -> int:
+    return ((high or 0) << 31) + (low or 0)
+
+
+def _sum(high: int | None, low: int | None, precision: int) -> int | None:
+    total = _total(high, low)
+    limit = 10**precision - 1 if precision else OFFSET - 1
+    return total if -limit - (not precision) <= total <= limit else None
+
+
+def _mean(high: int | None, low: int | None, count: int, scale: int) -> float | None:
+    if not count:
+        return None
+    total = _total(high, low)
+    return float(Decimal(total).scaleb(-scale) if scale else total) / count
+
+
+class _FloatSum:
+    """A correctly rounded sum: exact partial sums, rounded once."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+        self.count = 0
+
+    def step(self, value: float) -> None:
+        if value is not None:
+            self.values.append(value)
+            self.count += 1
+
+    def finalize(self) -> float | None:
+        try:
+            total = exact_sum(self.values)
+        except OverflowError:
+            return None
+        return total if math.isfinite(total) else None
+
+
+class _FloatMean(_FloatSum):
+    def finalize(self) -> float | None:
+        total = super().finalize()
+        return None if total is None or not self.count else total / self.count
+
+
+class _UnsignedSum:
+    def __init__(self) -> None:
+        self.total = 0
+        self.count = 0
+
+    def step(self, value: int | None) -> None:
+        if value is not None:
+            self.total += value + OFFSET
+            self.count += 1
+
+    def finalize(self) -> Any:
+        return self.total - OFFSET if self.total < 2 * OFFSET else None
+
+
+class _UnsignedMean(_UnsignedSum):
+    def finalize(self) -> float | None:
+        return float(self.total) / self.count if self.count else None
+
+
+AGGREGATES: dict[str, type] = {
+    "v_sum_float": _FloatSum,
+    "v_mean_float": _FloatMean,
+    "v_sum_unsigned": _UnsignedSum,
+    "v_mean_unsigned": _UnsignedMean,
+}
+

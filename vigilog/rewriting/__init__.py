@@ -1,0 +1,1 @@
+"""Passes: each takes a program and gives a program that means the same, prints, and parses again."""

@@ -1,0 +1,219 @@
+"""Plain rules: one head, a conjunction for a body, aggregates only as `variable = aggregate`.
+
+>>> from vigilog.language.parser import parse
+>>> from vigilog.language.printer import show
+>>> print(show(normalize(parse("a(x), b(x) :- c(x), (d(x) ; e(x, 1 + count : { f(_) })), true."))))
+a(x) :- c(x), d(x).
+a(x) :- c(x), e(x, 1 + n), n = count : { f(_) }.
+b(x) :- c(x), d(x).
+b(x) :- c(x), e(x, 1 + n), n = count : { f(_) }.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, product
+
+from vigilog.core.errors import Finding, ProgramError
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Attribute,
+    Constraint,
+    Declaration,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Truth,
+    Variable,
+    names,
+    rename,
+
+    variables,
+)
+
+MAX_ALTERNATIVES = 1000
+MAX_TERM_DEPTH = 8
+
+
+def normalize(program: Program) -> Program:
+    """The program with plain rules. A disjunction inside an aggregate becomes a relation of its own."""
+    state = _State(program)
+    rules = [plain for rule in program.rules for plain in state.plain_rules(rule)]
+    done = replace(program, declarations=(*program.declarations, *state.declarations), rules=(*rules, *state.rules))
+    return done
+
+
+class _State:
+    """The relations made on the way, with names that nothing else has."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.taken = set(program.relations)
+        self.declarations: list[Declaration] = []
+        self.rules: list[Rule] = []
+
+    def plain_rules(self, rule: Rule) -> Iterator[Rule]:
+        if not rule.body and len(rule.heads) == 1 and not any(isinstance(arg, Functor | Aggregate) for arg in rule.heads[0].args):
+            yield rule
+            return
+        rule = _rename_locals(rule)
+        alternatives = self.alternatives(rule, rule.body)
+        for head in rule.heads:
+            for body in alternatives:
+                fresh = _fresh(names(rule, into_aggregates=True))
+                lifted: list[Literal] = []
+                head_atom = self.lift_atom(head, lifted, fresh)
+                literals = [part for literal in body for part in self.lift(literal, fresh)]
+                yield rule.derive(head_atom, body=(*literals, *lifted))
+
+    def alternatives(self, rule: Rule, body: tuple[Literal, ...]) -> list[tuple[Literal, ...]]:
+        """The disjunctive normal form; what can never hold is left out."""
+        choices: list[list[tuple[Literal, ...]]] = []
+        size = 1
+        for literal in body:
+            match literal:
+                case Truth():
+                    choices.append([()] if literal.value else [])
+                case Disjunction():
+                    choices.append([way for branch in literal.branches for way in self.alternatives(rule, branch)])
+                case _:
+                    choices.append([(literal,)])
+            size *= len(choices[-1])
+            if size > MAX_ALTERNATIVES:
+                hint = "name a part of it as a relation of its own"
+                message = f"this rule has more than {MAX_ALTERNATIVES} alternatives"
+                raise ProgramError([Finding("expansion", message, rule.span, hint=hint)], self.program.text)
+        return [tuple(part for parts in choice for part in parts) for choice in product(*choices)]
+
+    # -- aggregates
+
+    def lift(self, literal: Literal, fresh: Iterator[str]) -> Iterator[Literal]:
+        """The literal with its aggregates replaced by variables, then what these variables equal."""
+        lifted: list[Literal] = []
+        match literal:
+            case Constraint(op="=", args=(Variable(), Aggregate() as aggregate)):
+                yield replace(literal, args=(literal.args[0], self.aggregate(aggregate, fresh)))
+                return
+            case Constraint(op="=", args=(Aggregate() as aggregate, Variable())):
+                yield replace(literal, args=(literal.args[1], self.aggregate(aggregate, fresh)))
+                return
+            case Atom():
+                yield self.lift_atom(literal, lifted, fresh)
+            case Negation():
+                inner = replace(literal.literal, args=tuple(self.lift_term(arg, lifted, fresh) for arg in literal.literal.args))
+                yield replace(literal, literal=inner)
+            case Constraint():
+                yield replace(literal, args=tuple(self.lift_term(arg, lifted, fresh) for arg in literal.args))
+            case _:
+                raise AssertionError("disjunctions and truths are gone before aggregates are lifted")
+        yield from lifted
+
+    def lift_atom(self, atom: Atom, lifted: list[Literal], fresh: Iterator[str]) -> Atom:
+        return replace(atom, args=tuple(self.lift_term(arg, lifted, fresh) for arg in atom.args))
+
+    def lift_term(self, term: Term, lifted: list[Literal], fresh: Iterator[str]) -> Term:
+        """The term with aggregates, and parts that nest too deep for SQL, replaced by variables."""
+        if isinstance(term, Functor):
+            args = [self.lift_term(arg, lifted, fresh) for arg in term.args]
+            args = [_named(arg, arg, lifted, fresh) if _depth(arg) >= MAX_TERM_DEPTH else arg for arg in args]
+            return replace(term, args=tuple(args))
+        if isinstance(term, Aggregate):
+            return _named(term, self.aggregate(term, fresh), lifted, fresh)
+        return term
+
+    def aggregate(self, aggregate: Aggregate, fresh: Iterator[str]) -> Aggregate:
+        """The aggregate with a conjunction of plain literals for a body."""
+        parts = [self.named(part) if isinstance(part, Disjunction) else part for part in aggregate.body]
+        parts = [part for part in parts if part != Truth(True)]
+        body = [plain for part in parts for plain in ([part] if isinstance(part, Truth) else self.lift(part, fresh))]
+        if aggregate.target is None:
+            return replace(aggregate, body=tuple(body))
+        lifted: list[Literal] = []
+        target = self.lift_term(aggregate.target, lifted, fresh)
+        return replace(aggregate, target=target, body=(*body, *lifted))
+
+    def named(self, disjunction: Disjunction) -> Atom:
+        """A disjunction inside an aggregate as an atom of a new relation over its variables."""
+        found = {variable.name: variable for branch in disjunction.branches for part in branch for variable in variables(part)}
+        ordered = tuple(found[name] for name in sorted(found))
+        relation = next(name for name in _numbered("either") if name not in self.taken)
+        self.taken.add(relation)
+        attributes = tuple(Attribute(variable.name.lstrip("?"), str(variable.type), variable.type) for variable in ordered)
+        self.declarations.append(Declaration(relation, attributes, span=disjunction.span))
+        atom = Atom(relation, ordered, disjunction.span)
+        for branch in disjunction.branches:
+            self.rules.extend(self.plain_rules(Rule((atom,), branch, disjunction.span)))
+        return atom
+
+
+def _named(term: Term, value: Term, lifted: list[Literal], fresh: Iterator[str]) -> Variable:
+    """A new variable for a term, and the literal that gives it its value."""
+    variable = Variable(next(fresh), term.type, term.span)
+    lifted.append(Constraint("=", (variable, value), term.span))
+    return variable
+
+
+def _depth(term: Term) -> int:
+    return 1 + max(map(_depth, term.args), default=0) if isinstance(term, Functor) else 0
+
+
+def _rename_locals(rule: Rule) -> Rule:
+    """Gives the local variables of each aggregate names that occur nowhere else in the rule."""
+    outer = names(rule)
+    taken = set(outer)
+
+    def term(part: Term, visible: set[str]) -> Term:
+        if isinstance(part, Functor):
+            return replace(part, args=tuple(term(arg, visible) for arg in part.args))
+        if not isinstance(part, Aggregate):
+            return part
+        own = set() if part.target is None else names(part.target)
+        own = own.union(*(names(piece) for piece in part.body)) - visible
+        fresh = _fresh(taken | names(rule, into_aggregates=True))
+        bindings: dict[str, Term] = {name: Variable(next(fresh)) for name in sorted(own & taken)}
+        taken.update(own, (variable.name for variable in bindings.values() if isinstance(variable, Variable)))
+        bindings = {name: _typed_like(variable, part, name) for name, variable in bindings.items()}
+        renamed = rename(part, bindings)
+        assert isinstance(renamed, Aggregate)
+        inner = visible | (own - bindings.keys()) | {b.name for b in bindings.values() if isinstance(b, Variable)}
+        target = None if renamed.target is None else term(renamed.target, inner)
+        return replace(renamed, target=target, body=tuple(literal(piece, inner) for piece in renamed.body))
+
+    def literal(part: Literal, visible: set[str]) -> Literal:
+        match part:
+            case Atom() | Constraint():
+                return replace(part, args=tuple(term(arg, visible) for arg in part.args))
+            case Negation():
+                inner = literal(part.literal, visible)
+                assert isinstance(inner, Atom | Constraint)
+                return replace(part, literal=inner)
+            case Disjunction():
+                return replace(part, branches=tuple(tuple(literal(piece, visible) for piece in branch) for branch in part.branches))
+        return part
+
+    heads = tuple(replace(head, args=tuple(term(arg, outer) for arg in head.args)) for head in rule.heads)
+    return replace(rule, heads=heads, body=tuple(literal(part, outer) for part in rule.body))
+
+
+def _typed_like(variable: Term, aggregate: Aggregate, name: str) -> Term:
+    found = next(old for old in variables(aggregate, into_aggregates=True) if old.name == name)
+    assert isinstance(variable, Variable)
+    return replace(variable, type=found.type, span=found.span)
+
+
+def _fresh(taken: set[str]) -> Iterator[str]:
+    return (name for name in _numbered("n") if name not in taken)
+
+
+def _numbered(stem: str) -> Iterator[str]:
+    yield stem
+    yield from (f"{stem}{number}" for number in count(2))
+
+
+
