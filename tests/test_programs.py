@@ -12,7 +12,7 @@ from vigilog.core.values import row_text, sorted_rows
 from vigilog.engine.evaluate import run
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
-from vigilog.files.format import inputs, outputs
+from vigilog.engine.places import inputs, outputs
 from vigilog.files.writer import line_writer
 from vigilog.language.check import check
 from vigilog.language.parser import parse

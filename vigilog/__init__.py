@@ -1,0 +1,20 @@
+"""Vigilog: derives views from data by rules, and tells every holder of a copy exactly what changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vigilog.engine.evaluate import Result, evaluate
+
+__version__ = "0.1.0"
+__all__ = ["Result", "__version__", "evaluate"]
+
+
+def __getattr__(name: str) -> object:
+    """Loads the library when it is first used, so that workers of a cluster import only what they need."""
+    if name in ("evaluate", "Result"):
+        from vigilog.engine import evaluate as module
+
+        return getattr(module, name)
+    raise AttributeError(f"module 'vigilog' has no attribute {name!r}")

@@ -15,7 +15,8 @@ from vigilog.executors.embedded.executor import EmbeddedEvaluation
 from vigilog.executors.evaluation import Evaluation, Stats
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
-from vigilog.files.format import Place, inputs, outputs
+from vigilog.engine.places import inputs, outputs
+from vigilog.files.place import Place
 from vigilog.files.writer import staged
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
@@ -114,18 +115,7 @@ def run(program: Program, facts: Path, out: Path | None, engine: str, watch: Wat
         printed = tuple((place, list(evaluation.rows(place.relation))) for place in places if place.format == "stdout")
         filed = [place for place in places if place.format != "stdout"]
         watch.begin("writing")
-        if filed and out is not None:
-            with staged(out) as stage:
-                for number, place in enumerate(filed):
-                    _write(evaluation, place, out, stage, number)
+        with staged() as stage:
+            for place in filed:
+                evaluation.write(place, stage.path(place.path) if place.local else None)
         return Finished(sizes, printed, evaluation.stats, chosen)
-
-
-def _write(evaluation: Evaluation, place: Place, out: Path, stage: Path, number: int) -> None:
-    """Writes into the stage what goes below the output folder, and in place what goes elsewhere."""
-    if place.local and place.path.is_relative_to(out):
-        target = stage / place.path.relative_to(out)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        evaluation.write(place, target)
-    else:
-        evaluation.write(place, place.path)

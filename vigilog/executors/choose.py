@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vigilog.files.format import Place
+from vigilog.files.place import Place
 
 LARGE_BYTES = 256 * 2**20
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vigilog.core.values import Row
-from vigilog.files.format import Place
+from vigilog.files.place import Place
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Evaluation(Protocol):
     def rows(self, relation: str) -> Iterator[Row]:
         """All rows, sorted."""
 
-    def write(self, place: Place, path: Path) -> None:
-        """Writes a relation, sorted, as the place says, to a path (a table goes to its own place)."""
+    def write(self, place: Place, path: Path | None) -> None:
+        """Writes a relation, sorted, as the place says, to a path, or, if that is None, to the place's own location."""
 
     def close(self) -> None: ...

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from vigilog.core.values import Row
 from vigilog.executors.watch import Watch
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Rule
+from vigilog.language.syntax import Atom, Constant, Rule
 
 
 class Machine(Protocol):
@@ -41,3 +42,17 @@ def fixpoint(component: Component, machine: Machine, watch: Watch) -> int:
 def recursive_positions(rule: Rule, component: Component) -> list[int]:
     """The places in a plain rule's body that read the component itself."""
     return [index for index, literal in enumerate(rule.body) if isinstance(literal, Atom) and literal.relation in component.relations]
+
+
+def is_fact(rule: Rule) -> bool:
+    return not rule.body and all(isinstance(arg, Constant) for arg in rule.head.args)
+
+
+def facts(component: Component) -> dict[str, list[Row]]:
+    """The rows that a component's rules state outright, by relation."""
+    by_relation: dict[str, list[Row]] = {}
+    for rule in component.rules:
+        if is_fact(rule):
+            row = tuple(arg.value for arg in rule.head.args if isinstance(arg, Constant))
+            by_relation.setdefault(rule.head.relation, []).append(row)
+    return by_relation

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from vigilog.core.errors import DataError
 from vigilog.core.values import MAX_NUMBER, MIN_NUMBER, Row, Type
-from vigilog.files.format import Place
+from vigilog.files.place import Place
 
 NULLARY = "()"
 

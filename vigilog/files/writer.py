@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, row_text
-from vigilog.files.format import Place
+from vigilog.files.place import Place
 from vigilog.files.reader import NULLARY
 
 
@@ -39,9 +37,7 @@ def line_writer(place: Place) -> Callable[[Iterable[str]], str]:
     if place.quoted:
 
         def quoted(fields: Iterable[str]) -> str:
-            buffer = io.StringIO()
-            csv.writer(buffer, delimiter=delimiter, lineterminator="\n").writerow(fields)
-            return buffer.getvalue()
+            return delimiter.join(_quote(field, delimiter) for field in fields) + "\n"
 
         return quoted
 
@@ -55,6 +51,13 @@ def line_writer(place: Place) -> Callable[[Iterable[str]], str]:
     return plain
 
 
+def _quote(field: str, delimiter: str) -> str:
+    if field and not any(mark in field for mark in (delimiter, '"', "\n", "\r")):
+        return field
+    doubled = field.replace('"', '""')
+    return f'"{doubled}"'
+
+
 def unwritable(place: Place) -> DataError:
     return DataError(
         f"{place.location}: a symbol of {place.relation} holds the delimiter or a line break; write .output {place.relation}(rfc4180=true) to have fields quoted",
@@ -62,22 +65,58 @@ def unwritable(place: Place) -> DataError:
     )
 
 
+class Stage:
+    """Files and folders that appear together, or not at all.
+
+    Each is written beside its place under a hidden name. `commit` moves them all into place; `discard` removes them,
+    and the folders that were made for them.
+    """
+
+    def __init__(self) -> None:
+        self.moves: list[tuple[Path, Path]] = []
+        self.made: list[Path] = []
+
+    def path(self, final: Path) -> Path:
+        """Where to write what is to be at `final`."""
+        missing = [folder for folder in (final.parent, *final.parent.parents) if not folder.exists()]
+        try:
+            final.parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(final.parent, os.W_OK):
+                raise PermissionError(13, "no permission to write there")
+        except OSError as reason:
+            raise DataError(f"{final.parent}: cannot be written: {reason.strerror or reason}", "unwritable") from None
+        self.made += missing
+        hidden = final.with_name(f".{final.name}.{uuid.uuid4().hex[:8]}")
+        self.moves.append((hidden, final))
+        return hidden
+
+    def commit(self) -> None:
+        try:
+            for hidden, final in self.moves:
+                if final.is_dir():
+                    shutil.rmtree(final)
+                os.replace(hidden, final)
+        except OSError as reason:
+            raise DataError(f"{final}: cannot be written: {reason.strerror or reason}", "unwritable") from None
+        self.moves, self.made = [], []
+
+    def discard(self) -> None:
+        for hidden, _ in self.moves:
+            if hidden.is_dir():
+                shutil.rmtree(hidden, ignore_errors=True)
+            else:
+                hidden.unlink(missing_ok=True)
+        for folder in self.made:
+            with suppress(OSError):
+                folder.rmdir()
+
+
 @contextmanager
-def staged(folder: Path) -> Iterator[Path]:
-    """A new folder to write into. At the end its files move into `folder`; after an error they are gone."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=".vigilog-", dir=folder))
-    except OSError as reason:
-        raise DataError(f"{folder}: cannot be written: {reason.strerror}", "unwritable") from None
+def staged() -> Iterator[Stage]:
+    """A stage that is committed at the end, and discarded after an error."""
+    stage = Stage()
     try:
         yield stage
-        for file in sorted(stage.rglob("*")):
-            if file.is_file():
-                target = folder / file.relative_to(stage)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(file, target)
-    except OSError as reason:
-        raise DataError(f"{folder}: cannot be written: {reason.strerror or reason}", "unwritable") from None
+        stage.commit()
     finally:
-        shutil.rmtree(stage, ignore_errors=True)
+        stage.discard()

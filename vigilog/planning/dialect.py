@@ -18,6 +18,7 @@ Sql = exp.Expression
 
 class Dialect(Protocol):
     name: str
+    correlates: bool  # whether a subquery may use the rows around it, freely and at every depth
 
     def constant(self, value: Value, type_: Type) -> Sql:
         """A constant as a literal; the values of symbols are passed as parameters instead where that is possible."""
@@ -26,14 +27,17 @@ class Dialect(Protocol):
 
     def test(self, op: str, args: Sequence[Sql]) -> Sql: ...
 
-    def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None, rows: Sequence[Sql]) -> Sql:
-        """The aggregate as the single value of a subquery over the bindings in `rows`."""
+    def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None) -> Sql:
+        """The aggregate over the rows of a SELECT."""
 
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         """What remains to be done with the subquery's value, outside it."""
 
     def staged(self, inner: exp.Select) -> exp.Select:
         """A SELECT as it must be to be read by another one that uses its aggregates more than once."""
+
+    def opaque(self, sql: Sql) -> bool:
+        """Whether an expression must be computed before a subquery can use it."""
 
     def counted(self, guard: Sql) -> Sql:
         """A guard (`e IS NOT NULL`) that also counts the cases in which it is false, if this dialect can."""

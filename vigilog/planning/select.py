@@ -8,13 +8,13 @@ every literal that could be is guarded, so that undefined means false, negated o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from vigilog.core.values import Type
 from vigilog.language.functors import TOTAL
-from vigilog.language.safety import needs
+from vigilog.language.safety import grounded_by, names_in, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -31,7 +31,7 @@ from vigilog.language.syntax import (
     names,
     subterms,
 )
-from vigilog.planning.dialect import Dialect, Sql, defined, integer
+from vigilog.planning.dialect import Dialect, Sql, defined, integer, is_null
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search, cheapest
 
@@ -40,21 +40,25 @@ LARGE_EXPRESSION = 30  # nodes; a larger one that a variable stands for is compu
 
 @dataclass(frozen=True)
 class Choice:
-    """How a rule is to be read: which atom comes first (the recent one), from which tables, how large each relation is."""
+    """How a rule is to be read: which atom comes first (the recent one), from which tables, how large each relation is.
+
+    `prefix` keeps the parameters of several statements apart.
+    """
 
     first: int | None = None
     table: Callable[[int, Atom], str] | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The statement, the parameters in it, the searches it makes, and whether a functor in it may be undefined."""
+    """The statement, the parameters in it, the searches it makes, and statements that count where a functor is undefined."""
 
     sql: exp.Select
     parameters: Mapping[str, str]
     searches: tuple[Search, ...]
-    partial: bool
+    undefined: tuple[exp.Select, ...]
 
 
 def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice()) -> Selection:
@@ -65,7 +69,7 @@ def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice
     values = [query.guarded(arg) for arg in rule.head.args] or [integer(1)]
     columns = layout.columns[rule.head.relation]
     sql = query.finish([exp.alias_(value, column, quoted=True) for value, column in zip(values, columns, strict=True)])
-    return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), builder.partial)
+    return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), tuple(builder.undefined))
 
 
 class _Builder:
@@ -75,7 +79,7 @@ class _Builder:
         self.layout, self.dialect, self.choice = layout, dialect, choice
         self.parameters: dict[str, str] = {}
         self.searches: list[Search] = []
-        self.partial = False
+        self.undefined: list[exp.Select] = []
         self.aliases = 0
 
     def alias(self) -> str:
@@ -93,7 +97,7 @@ class _Builder:
             return self.dialect.constant(constant.value, constant.type)
         value = str(constant.value)
         known = {text: name for name, text in self.parameters.items()}
-        name = known.get(value, f"c{len(self.parameters)}")
+        name = known.get(value, f"{self.choice.prefix}c{len(self.parameters)}")
         self.parameters[name] = value
         return exp.Placeholder(this=name)
 
@@ -101,10 +105,11 @@ class _Builder:
 class _Query:
     """One SELECT while it is built: tables, conditions, and for each variable the expression that holds its value."""
 
-    def __init__(self, builder: _Builder, outer: dict[str, Sql], scope: set[str]) -> None:
-        self.builder, self.scope = builder, scope
+    def __init__(self, builder: _Builder, outer: dict[str, Sql], scope: set[str], around: _Query | None = None) -> None:
+        self.builder, self.scope, self.around = builder, scope, around
         self.env = outer
         self.tables: list[tuple[str | Sql, str]] = []
+        self.optional: dict[str, Sql] = {}  # tables joined from the left, by alias, with their condition
         self.where: list[Sql] = []
 
     def solve(self, body: tuple[Literal, ...], first: int | None = None) -> None:
@@ -172,8 +177,7 @@ class _Query:
             assert isinstance(constraint, Constraint)
             condition = self.builder.dialect.test(constraint.op, [self.guarded(arg) for arg in constraint.args])
             if constraint.op == "match" and not isinstance(constraint.args[0], Constant):
-                self.builder.partial = True
-                self.where.append(self.builder.dialect.counted(defined(condition.copy())))
+                self.require(condition)
             self.where.append(exp.Not(this=exp.Paren(this=condition)) if isinstance(literal, Negation) else condition)
         return True
 
@@ -218,11 +222,26 @@ class _Query:
         for arg in atom.args:
             if not isinstance(arg, Wildcard) and _partial(arg):
                 self.guard(arg)
-        inner = _Query(self.builder, self.env, self.scope)
+        atom = self.plain(atom)
+        inner = _Query(self.builder, self.env, self.scope, self)
         alias = self.builder.alias()
         inner.tables.append((self.builder.table(atom, None), alias))
         inner.match(atom, alias, searched=True, guarded=False)
         return exp.Not(this=exp.Exists(this=inner.finish([integer(1)])))
+
+    def plain(self, atom: Atom) -> Atom:
+        """The atom with computed arguments that must not stand in a subquery computed before it."""
+        args: list[Term] = []
+        for arg in atom.args:
+            if not isinstance(arg, Functor) or not self.builder.dialect.opaque(self.term(arg)):
+                args.append(arg)
+                continue
+            variable = Variable(f"{self.builder.alias()} computed", arg.type)
+            self.env[variable.name] = self.term(arg)
+            args.append(variable)
+        if tuple(args) != atom.args:
+            self.stage([])
+        return replace(atom, args=tuple(args))
 
     # -- terms
 
@@ -245,8 +264,18 @@ class _Query:
         return self.term(term)
 
     def guard(self, term: Term) -> None:
-        self.builder.partial = True
-        self.where.append(self.builder.dialect.counted(defined(self.term(term))))
+        self.require(self.term(term))
+
+    def require(self, value: Sql) -> None:
+        """The condition that a value is defined, and a statement that counts the bindings so far for which it is not."""
+        tables, where = list(self.tables), [is_null(value.copy()), *self.where]
+        around = self.around
+        while around is not None:
+            tables, where, around = around.tables + tables, where + around.where, around.around
+        counting = _Query(self.builder, {}, set())
+        counting.tables, counting.where = tables, [condition.copy() for condition in where]
+        self.builder.undefined.append(counting.finish([exp.alias_(exp.Count(this=exp.Star()), "n", quoted=True)]))
+        self.where.append(self.builder.dialect.counted(defined(value)))
 
     # -- aggregates
 
@@ -259,24 +288,21 @@ class _Query:
         ]
         assert ready, "a safe rule always has a literal that can be decided next"
         dialect = self.builder.dialect
-        results: list[tuple[Constraint, str]] = []
-        columns = []
-        for number, (_, literal) in enumerate(ready):
-            assert isinstance(literal, Constraint) and isinstance(literal.args[1], Aggregate)
-            columns.append(exp.alias_(self.subquery(literal.args[1]), f"a{number}", quoted=True))
-            results.append((literal, f"a{number}"))
-        alias = self.stage(columns)
-        for literal, column in results:
+        found = [literal.args[1] for _, literal in ready if isinstance(literal, Constraint) and isinstance(literal.args[1], Aggregate)]
+        results = self.correlated(found) if dialect.correlates else self.grouped(found)
+        for (_, literal), result in zip(ready, results, strict=True):
+            assert isinstance(literal, Constraint)
             variable, aggregate = literal.args
             assert isinstance(variable, Variable) and isinstance(aggregate, Aggregate) and aggregate.type is not None
             target_type = None if aggregate.target is None else _type(aggregate.target)
-            value = dialect.finish(aggregate.op, aggregate.type, target_type, exp.column(column, alias, quoted=True))
+            value = dialect.finish(aggregate.op, aggregate.type, target_type, result)
             if aggregate.op != "count":
-                self.builder.partial = self.builder.partial or aggregate.op == "sum"
-                guard = defined(value)
-                self.where.append(dialect.counted(guard) if aggregate.op == "sum" else guard)
+                if aggregate.op == "sum":
+                    self.require(value)
+                else:
+                    self.where.append(defined(value.copy()))
             if variable.name in self.env:
-                self.where.append(exp.EQ(this=self.env[variable.name].copy(), expression=value))
+                self.where.append(exp.EQ(this=self.env[variable.name].copy(), expression=value.copy()))
             else:
                 self.env[variable.name] = value
         return [(index, literal) for index, literal in pending if all(index != done for done, _ in ready)]
@@ -291,21 +317,65 @@ class _Query:
         self.env = {name: exp.column(column, alias, quoted=True) for name, column in kept.items()}
         return alias
 
-    def subquery(self, aggregate: Aggregate) -> Sql:
-        own = set() if aggregate.target is None else names(aggregate.target)
-        scope = self.scope.union(own, *(names(literal) for literal in aggregate.body))
-        inner = _Query(self.builder, {name: sql for name, sql in self.env.items()}, scope)
-        inner.solve_inside(aggregate.body)
-        target = None if aggregate.target is None else inner.guarded(aggregate.target)
+    def correlated(self, aggregates: list[Aggregate]) -> list[Sql]:
+        """Each aggregate as a subquery that is asked anew for each binding: work follows the bindings, along indexes."""
+        columns: list[Sql] = []
+        for number, aggregate in enumerate(aggregates):
+            inner = _Query(self.builder, dict(self.env), self.scope | names_in(aggregate), self)
+            value = inner.aggregated(aggregate)
+            subquery = exp.Subquery(this=inner.finish([exp.alias_(value, "a", quoted=True)]))
+            columns.append(exp.alias_(subquery, f"a{number}", quoted=True))
+        alias = self.stage(columns)
+        return [exp.column(f"a{number}", alias, quoted=True) for number in range(len(aggregates))]
+
+    def grouped(self, aggregates: list[Aggregate]) -> list[Sql]:
+        """Each aggregate as a table of its values for all groups at once, joined from the left: no subquery sees another's rows.
+
+        Where the aggregate's body does not bind the outer variables by itself, the bindings so far are joined into it.
+        """
+        alias = self.stage([])
+        around, _ = self.tables[0]
+        assert isinstance(around, exp.Expression), "a stage is a SELECT"
+        results: list[Sql] = []
+        for aggregate in aggregates:
+            keys = sorted(needs(aggregate, self.scope))
+            inner = _Query(self.builder, {}, self.scope | names_in(aggregate))
+            if not set(keys) <= grounded_by(aggregate.body, set(), inner.scope):
+                inner.take_bindings(around, {key: self.env[key].name for key in keys})
+            value = inner.aggregated(aggregate)
+            columns = [exp.alias_(value, "a", quoted=True)]
+            columns += [exp.alias_(inner.env[key].copy(), f"k{number}", quoted=True) for number, key in enumerate(keys)]
+            sql = inner.finish(columns)
+            if keys:
+                sql = sql.group_by(*(inner.env[key].copy() for key in keys))
+            own = self.builder.alias()
+            self.tables.append((sql, own))
+            equal = [exp.EQ(this=self.env[key].copy(), expression=exp.column(f"k{i}", own, quoted=True)) for i, key in enumerate(keys)]
+            self.optional[own] = exp.and_(*equal) if equal else exp.true()
+            results.append(exp.column("a", own, quoted=True))
+        assert alias, "a stage has an alias"
+        return results
+
+    def take_bindings(self, around: exp.Expression, columns: Mapping[str, str]) -> None:
+        """Starts from the distinct bindings of a SELECT's columns."""
+        inside, alias = self.builder.alias(), self.builder.alias()
+        distinct_ = exp.Select(expressions=[exp.column(column, inside, quoted=True) for column in columns.values()]).distinct()
+        table = exp.Subquery(this=around.copy(), alias=exp.TableAlias(this=exp.to_identifier(inside)))
+        self.tables.append((distinct_.from_(table), alias))
+        self.env = {name: exp.column(column, alias, quoted=True) for name, column in columns.items()}
+
+    def aggregated(self, aggregate: Aggregate) -> Sql:
+        """Solves an aggregate's body; gives the aggregate over its bindings."""
+        self.solve_inside(aggregate.body)
+        target = None if aggregate.target is None else self.guarded(aggregate.target)
         assert aggregate.type is not None, "checked programs are typed"
         target_type = None if aggregate.target is None else _type(aggregate.target)
-        value = self.builder.dialect.aggregate(aggregate.op, aggregate.type, target_type, target, [])
-        return exp.Subquery(this=inner.finish([exp.alias_(value, "a", quoted=True)]))
+        return self.builder.dialect.aggregate(aggregate.op, aggregate.type, target_type, target)
 
     def solve_inside(self, body: tuple[Literal, ...]) -> None:
         """Solves an aggregate's body; its atoms read whole relations, and never the recent rows of a rule's own atoms."""
         choice = self.builder.choice
-        self.builder.choice = Choice(rows=choice.rows)
+        self.builder.choice = Choice(rows=choice.rows, prefix=choice.prefix)
         self.solve(body)
         self.builder.choice = choice
 
@@ -313,8 +383,11 @@ class _Query:
         sql = exp.Select(expressions=columns)
         for number, (source, alias) in enumerate(self.tables):
             kind, inner = (exp.Table, exp.to_identifier(source, quoted=True)) if isinstance(source, str) else (exp.Subquery, source)
-            table = kind(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias)))
-            sql = sql.from_(table) if number == 0 else sql.join(table, join_type="cross")
+            table = kind(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier(alias)))
+            if alias in self.optional:
+                sql = sql.join(table, on=self.optional[alias].copy(), join_type="left")
+            else:
+                sql = sql.from_(table) if number == 0 else sql.join(table, join_type="cross")
         return sql.where(*self.where) if self.where else sql
 
 

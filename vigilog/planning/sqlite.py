@@ -75,6 +75,7 @@ class SqliteDialect:
     """The embedded executor's SQL. `functions` are those its statements call, by name, with their number of arguments."""
 
     name = "sqlite"
+    correlates = True
 
     def __init__(self) -> None:
         self.functions: dict[str, tuple[int, Callable[..., Any]]] = {
@@ -166,7 +167,7 @@ class SqliteDialect:
             return call("v_match", *args)
         return binary(COMPARISONS[op], *args)
 
-    def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None, rows: Sequence[Sql]) -> Sql:
+    def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None) -> Sql:
         if op == "count":
             return exp.Count(this=exp.Star())
         assert target is not None and target_type is not None
@@ -190,6 +191,9 @@ class SqliteDialect:
 
     def staged(self, inner: exp.Select) -> exp.Select:
         return inner.limit(-1)  # keeps SQLite from merging the two SELECTs and computing each aggregate several times
+
+    def opaque(self, sql: Sql) -> bool:
+        return False
 
     def counted(self, guard: Sql) -> Sql:
         return exp.Paren(this=exp.or_(guard, call("v_undefined")))

@@ -10,12 +10,12 @@ from pathlib import Path
 from vigilog.core.values import Row
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats
-from vigilog.executors.fixpoint import fixpoint, recursive_positions
+from vigilog.executors.fixpoint import facts, fixpoint, is_fact, recursive_positions
 from vigilog.executors.watch import Watch
-from vigilog.files.format import Place
+from vigilog.files.place import Place
 from vigilog.files.writer import write
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import Atom, Constant, Negation, Program, Rule
+from vigilog.language.syntax import Atom, Negation, Program, Rule
 from vigilog.planning.layout import Layout
 from vigilog.planning.select import Choice, select
 
@@ -23,14 +23,14 @@ from vigilog.planning.select import Choice, select
 class EmbeddedEvaluation:
     """The tables of an evaluated program."""
 
-    def __init__(self, program: Program, facts: Mapping[str, Iterable[Row]], watch: Watch) -> None:
+    def __init__(self, program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch) -> None:
         """Evaluates a plain program (see `rewriting.passes`) over the given rows."""
         started = time.perf_counter()
         self.program, self.watch = program, watch
         self.tables = Tables(Layout(program), watch)
         self.stats = Stats("embedded")
         try:
-            self._load(facts)
+            self._load(sources)
             machine = TableMachine(self.tables)
             for component in components(program):
                 self.stats.rounds += fixpoint(component, machine, watch)
@@ -42,12 +42,12 @@ class EmbeddedEvaluation:
         self.stats.undefined = self.tables.undefined
         self.stats.ms = (time.perf_counter() - started) * 1000
 
-    def _load(self, facts: Mapping[str, Iterable[Row]]) -> None:
+    def _load(self, sources: Mapping[str, Iterable[Row]]) -> None:
         for relation in self.program.relations:
             self.tables.create(relation)
-            if relation in facts:
+            if relation in sources:
                 self.watch.begin(f"reading {relation}")
-                self.tables.insert(relation, facts[relation])
+                self.tables.insert(relation, sources[relation])
 
     def count(self, relation: str) -> int:
         return self.tables.count(relation)
@@ -55,9 +55,16 @@ class EmbeddedEvaluation:
     def rows(self, relation: str) -> Iterator[Row]:
         return self.tables.rows(relation)
 
-    def write(self, place: Place, path: Path) -> None:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            write(place, self.rows(place.relation), file)
+    def write(self, place: Place, path: Path | None) -> None:
+        if path is not None and place.text:
+            with path.open("w", encoding="utf-8", newline="") as file:
+                write(place, self.rows(place.relation), file)
+        else:
+            from vigilog.spark import session, sinks, values
+
+            table = values.to_arrow(place.columns, place.types, self.rows(place.relation))
+            spark = session.session()
+            sinks.write(spark, spark.createDataFrame(table), place, path)
 
     def close(self) -> None:
         self.tables.close()
@@ -83,8 +90,9 @@ class TableMachine:
 
     def start(self, component: Component) -> int:
         self.component = component
-        self._insert_facts(component)
-        self.rules = [rule for rule in component.rules if not _is_fact(rule)]
+        for relation, rows in facts(component).items():
+            self.tables.insert(relation, rows)
+        self.rules = [rule for rule in component.rules if not is_fact(rule)]
         for relation in self.layout.program.relations:
             if relation not in self.sizes:
                 self.sizes[relation] = self.tables.count(relation) if relation in component.relations or not self._derived_later(relation) else 1000
@@ -130,15 +138,6 @@ class TableMachine:
 
     def _derived_later(self, relation: str) -> bool:
         return relation not in self.sizes and any(head.relation == relation for rule in self.layout.program.rules for head in rule.heads)
-
-    def _insert_facts(self, component: Component) -> None:
-        by_relation: dict[str, list[Row]] = {}
-        for rule in component.rules:
-            if _is_fact(rule):
-                row = tuple(arg.value for arg in rule.head.args if isinstance(arg, Constant))
-                by_relation.setdefault(rule.head.relation, []).append(row)
-        for relation, rows in by_relation.items():
-            self.tables.insert(relation, rows)
 
     def _insert(self, rule: Rule) -> None:
         chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
@@ -186,6 +185,3 @@ class TableMachine:
             self.prepared[key] = _Statement(f"INSERT OR IGNORE INTO {quote(target)} {sql}", chosen.parameters)
         return self.prepared[key]
 
-
-def _is_fact(rule: Rule) -> bool:
-    return not rule.body and all(isinstance(arg, Constant) for arg in rule.head.args)

@@ -1,47 +1,13 @@
-"""Where a relation's rows are and how they are written there: what `.input` and `.output` say, with all defaults filled in."""
+"""What `.input` and `.output` say, with all defaults filled in."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from pathlib import Path
 
-from vigilog.core.values import Type
+from vigilog.files.place import Place, is_uri
 from vigilog.language.syntax import Declaration, Directive, Program
 
-TEXT_FORMATS = frozenset({"file", "csv", "json"})
 _ENDING = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "orc": "orc"}
-
-
-@dataclass(frozen=True)
-class Place:
-    """One relation's file or table. `location` is a path, a URI, or the name of a table."""
-
-    relation: str
-    columns: tuple[str, ...]
-    types: tuple[Type, ...]
-    format: str
-    location: str
-    delimiter: str
-    headers: bool
-    quoted: bool
-    skip_nulls: bool
-
-    @property
-    def text(self) -> bool:
-        return self.format in TEXT_FORMATS
-
-    @property
-    def path(self) -> Path:
-        return Path(self.location)
-
-    @property
-    def local(self) -> bool:
-        return self.format != "table" and not is_uri(self.location)
-
-
-def is_uri(location: str) -> bool:
-    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://?", location) is not None
 
 
 def place(directive: Directive, declaration: Declaration, folder: str | Path) -> Place:

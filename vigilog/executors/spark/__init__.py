@@ -1,0 +1,1 @@
+"""The Spark executor: DataFrame and SQL API only, so that it runs on one machine, on a cluster and through Spark Connect alike."""

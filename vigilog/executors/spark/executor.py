@@ -1,0 +1,82 @@
+"""Evaluates a program on Spark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vigilog.core.values import Row
+from vigilog.executors.evaluation import Stats
+from vigilog.executors.fixpoint import fixpoint
+from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark.machine import FrameMachine
+from vigilog.executors.watch import Watch
+from vigilog.files.place import Place
+from vigilog.language.strata import components
+from vigilog.language.syntax import Program
+from vigilog.spark.session import session
+from vigilog.spark.sinks import write
+from vigilog.spark.sources import read, refusal
+from vigilog.spark.values import from_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class SparkEvaluation:
+    """The frames of an evaluated program."""
+
+    def __init__(self, program: Program, sources: Mapping[str, Iterable[Row] | Place], watch: Watch) -> None:
+        """Evaluates a plain program (see `rewriting.passes`) over rows, or over places that Spark reads."""
+        watch.begin("starting Spark")
+        spark = session()
+        started = time.perf_counter()
+        self.program, self.watch = program, watch
+        self.frames = Frames(spark, program, watch)
+        self.layout = self.frames.layout
+        self.stats = Stats("spark")
+        self.machine = FrameMachine(self.frames)
+        try:
+            for relation in program.relations:
+                self._load(relation, sources.get(relation))
+            for component in components(program):
+                self.stats.rounds += fixpoint(component, self.machine, watch)
+            self.stats.undefined = self.machine.count_undefined()
+        except BaseException:
+            self.close()
+            raise
+        self.stats.derived = self.machine.derived
+        self.stats.statements = self.frames.actions
+        self.stats.spark_jobs = self.frames.jobs()
+        self.stats.ms = (time.perf_counter() - started) * 1000
+
+    def _load(self, relation: str, source: Iterable[Row] | Place | None) -> None:
+        if source is None:
+            return
+        self.watch.begin(f"reading {relation}")
+        if isinstance(source, Place):
+            if self.machine.load(relation, read(self.frames.session, source)):
+                raise refusal(self.frames.session, source)
+        else:
+            self.machine.load(relation, self.frames.local(relation, list(source)))
+
+    def count(self, relation: str) -> int:
+        return self.machine.sizes.get(relation, 0)
+
+    def frame(self, relation: str) -> DataFrame:
+        return self.machine.whole(relation)
+
+    def rows(self, relation: str) -> Iterator[Row]:
+        frame = self.frame(relation)
+        if not self.program.relations[relation].attributes:
+            return iter([()] * self.count(relation))
+        ordered = frame.orderBy(*frame.columns)
+        return from_arrow(self.layout.types[relation], self.frames.act(ordered.toArrow))
+
+    def write(self, place: Place, path: Path | None) -> None:
+        self.frames.act(lambda: write(self.frames.session, self.frame(place.relation), place, path))
+
+    def close(self) -> None:
+        self.frames.close()

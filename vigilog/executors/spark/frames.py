@@ -1,0 +1,152 @@
+"""Relations as Spark frames under temporary view names, and the actions that settle them."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.values import Row
+from vigilog.executors.spark.functions import register, ship
+from vigilog.executors.watch import Watch
+from vigilog.language.syntax import Program
+from vigilog.planning.layout import Layout
+from vigilog.planning.sparksql import SparkDialect
+from vigilog.spark.values import to_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+BROADCAST_ROWS = 50_000
+ROWS_A_PARTITION = 200_000
+
+
+class Frames:
+    """A session's temporary views for one evaluation. Views have a prefix of their own, and are gone after `close`."""
+
+    def __init__(self, session: SparkSession, program: Program, watch: Watch) -> None:
+        self.session, self.watch = session, watch
+        self.tag = f"vigilog_{uuid.uuid4().hex[:12]}"
+        self.layout = Layout(program, f"{self.tag}_")
+        self.dialect = SparkDialect()
+        self.connect = type(session).__module__.startswith("pyspark.sql.connect")
+        self.known: set[str] = set()
+        self.views: set[str] = set()
+        self.actions = 0
+        self.shipped = not self.connect and session.sparkContext.master.startswith("local[")
+        self.saved = {key: session.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
+        self.partitions = int(self.saved["spark.sql.shuffle.partitions"] or 2)
+        session.addTag(self.tag)
+        if not self.connect:
+            session.sparkContext.setJobGroup(self.tag, "vigilog")
+
+    def sql(self, text: str, parameters: Mapping[str, str]) -> DataFrame:
+        if self.dialect.functions.keys() - self.known:
+            if not self.shipped:
+                ship(self.session)
+                self.shipped = True
+            register(self.session, self.dialect.functions, self.known)
+        return self.session.sql(text, args=dict(parameters) or None)
+
+    def local(self, relation: str, rows: Sequence[Row]) -> DataFrame:
+        """Rows that are in this process as a frame."""
+        given: Sequence[Row] = rows if self.layout.program.relations[relation].attributes else [(True,) for _ in rows]
+        return self.frame(to_arrow(self.layout.columns[relation], self.layout.types[relation], given))
+
+    def frame(self, table: pa.Table) -> DataFrame:
+        return self.session.createDataFrame(table)
+
+    def show(self, name: str, frame: DataFrame, rows: int | None = None) -> str:
+        """Makes a frame visible to SQL; a small one is sent whole to wherever it is joined."""
+        from pyspark.sql.functions import broadcast
+
+        small = rows is not None and rows <= BROADCAST_ROWS
+        (broadcast(frame) if small else frame).createOrReplaceTempView(name)
+        self.views.add(name)
+        return name
+
+    def prepare(self, recursive: bool, rows: int) -> None:
+        """Sets up shuffles for a component that starts from so many rows.
+
+        Plans that adapt cost an extra job for each shuffle and lose their partitioning, so a recursion does without.
+        """
+        wanted = max(1, min(self.partitions, rows // ROWS_A_PARTITION + 1))
+        self.session.conf.set("spark.sql.shuffle.partitions", str(wanted))
+        self.session.conf.set("spark.sql.adaptive.enabled", "false" if recursive or wanted == 1 else "true")
+
+    def forget(self, view: str) -> None:
+        self.session.catalog.dropTempView(view)
+        self.views.discard(view)
+
+    def settle(self, frame: DataFrame, counts: Mapping[str, Column]) -> tuple[DataFrame, dict[str, int]]:
+        """Computes a frame, cuts its lineage, and gives the named counts of it: one action, two through Spark Connect."""
+        from pyspark.sql import Observation
+
+        if self.connect:
+            done = self.act(lambda: frame.localCheckpoint(eager=True))
+            row = self.act(lambda: done.agg(*(column.alias(name) for name, column in counts.items())).collect())[0]
+            return done, {name: int(row[name] or 0) for name in counts}
+        observation = Observation()
+        observed = frame.observe(observation, *(column.alias(name) for name, column in counts.items()))
+        done = self.act(lambda: observed.localCheckpoint(eager=True))
+        found = observation.get
+        return done, {name: int(found.get(name) or 0) for name in counts}
+
+    def act(self, action: Callable[[], Any]) -> Any:
+        """Runs a Spark action within the bounds of the watch; what goes wrong becomes a VigilogError."""
+        self.actions += 1
+        with self._timed():
+            try:
+                return action()
+            except VigilogError:
+                raise
+            except Exception as reason:
+                if self.watch.expired:
+                    raise self.watch.timed_out() from None
+                raise translated(reason, self.watch.doing) from reason
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        remaining = self.watch.remaining
+        if remaining is None:
+            yield
+            return
+        self.watch.tick()
+        timer = threading.Timer(remaining, self._cancel)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _cancel(self) -> None:
+        if self.connect:
+            self.session.interruptTag(self.tag)
+        else:
+            self.session.sparkContext.cancelJobGroup(self.tag)
+
+    def jobs(self) -> int:
+        """How many Spark jobs this evaluation ran; through Spark Connect, how many actions."""
+        if self.connect:
+            return self.actions
+        return len(self.session.sparkContext.statusTracker().getJobIdsForGroup(self.tag))
+
+    def close(self) -> None:
+        for view in self.views:
+            self.session.catalog.dropTempView(view)
+        for key, value in self.saved.items():
+            if value is not None:
+                self.session.conf.set(key, value)
+        self.session.removeTag(self.tag)
+
+
+def translated(reason: Exception, doing: str) -> VigilogError:
+    """A Spark failure as one sentence."""
+    text = str(reason).strip().split("\n")[0][:400]
+    return DataError(f"Spark failed while {doing} was computed: {text or type(reason).__name__}", "spark")

@@ -1,0 +1,95 @@
+"""The Python functions that Spark's SQL calls where it has no expression that means the same.
+
+A worker needs `vigilog.core` and `vigilog.language.functors` to run them: on one machine it has them, to a cluster `ship` sends them.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import zipfile
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vigilog.core.values import Type
+from vigilog.language.functors import apply, compiled, exact_sum
+from vigilog.planning.sparksql import PythonFunction
+from vigilog.spark.values import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(session: SparkSession, functions: dict[str, PythonFunction], known: set[str]) -> None:
+    """Makes the functions known to the session; `known` are those it has already."""
+    from pyspark.sql.functions import udf
+
+    for name, function in functions.items():
+        if name not in known:
+            session.udf.register(name, udf(_python(function), _returns(function), useArrow=True))
+            known.add(name)
+
+
+def ship(session: SparkSession) -> None:
+    """Sends the modules that the functions need to the workers of a cluster."""
+    root = Path(__file__).parents[2]
+    archive = Path(tempfile.mkdtemp(prefix="vigilog-")) / "vigilog.zip"
+    with zipfile.ZipFile(archive, "w") as package:
+        for path in sorted(root.rglob("*.py")):
+            package.write(path, path.relative_to(root.parent))
+    session.addArtifacts(str(archive), pyfile=True)
+
+
+def _returns(function: PythonFunction) -> str:
+    return spark_type(function.result)
+
+
+def _python(function: PythonFunction) -> Callable[..., Any]:
+    if function.kind == "match":
+        return match
+    if function.kind in ("sum", "mean"):
+        return float_sum if function.kind == "sum" else float_mean
+    return functor(function.functor, function.result, function.args)
+
+
+def functor(name: str, result: Type, types: tuple[Type, ...]) -> Callable[..., Any]:
+    """A functor over Spark's values: an unsigned number arrives, and leaves, as a Decimal."""
+
+    def compute(*cells: Any) -> Any:
+        if None in cells:
+            return None
+        given = [int(cell) if type_.kind == "unsigned" else cell for type_, cell in zip(types, cells, strict=True)]
+        value = apply(name, result, types, given)
+        return Decimal(value) if isinstance(value, int) and result.kind == "unsigned" else value
+
+    return _with_arity(compute, len(types))
+
+
+def _with_arity(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """Spark asks a function how many arguments it takes."""
+    if arity == 1:
+        return lambda a: function(a)
+    return lambda a, b: function(a, b)
+
+
+def match(pattern: str | None, text: str | None) -> bool | None:
+    regex = None if pattern is None else compiled(pattern)
+    return None if regex is None or text is None else regex.fullmatch(text) is not None
+
+
+def float_sum(values: list[float] | None) -> float | None:
+    try:
+        total = exact_sum(values) if values is not None and len(values) else 0.0
+    except OverflowError:
+        return None
+    return total if math.isfinite(total) else None
+
+
+def float_mean(values: list[float] | None) -> float | None:
+    if values is None or not len(values):
+        return None
+    total = float_sum(values)
+    return None if total is None else total / len(values)
+

@@ -1,0 +1,291 @@
+"""The frames of one component at a time.
+
+A relation is a list of parts. In each round all rules of the component go into one query, whose result is settled by one action: the new rows of all
+its relations, told apart by a tag. A few new rows are brought to the driver, and go back as a local relation; many stay where they are, with their lineage cut.
+When a relation has many parts, the next action merges the small ones in passing.
+
+The query is one SQL text, which Spark plans several times faster than the same as chained DataFrame calls. New rows keep the partitioning of the `DISTINCT` that made them,
+and so do their parts, so a part is never shuffled again; for that, columns have other names inside the query than outside it, and the number of partitions stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from vigilog.executors.fixpoint import facts, is_fact, recursive_positions
+from vigilog.executors.spark.frames import Frames
+from vigilog.language.strata import Component
+from vigilog.language.syntax import Atom, Rule
+from vigilog.planning.select import Choice, select
+from vigilog.spark.sources import REFUSED
+from vigilog.spark.values import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SMALL_ROWS = 1_000  # up to so many new rows come to the driver
+LOCAL_ROWS = 20_000  # up to so many of them stay there
+MOST_PARTS = 6
+TAG, RECENT = "__relation", "__recent"
+
+
+@dataclass
+class _Relation:
+    """The parts of a relation, oldest first: the name of a view and its number of rows; rows kept on the driver; the recent rows."""
+
+    parts: list[tuple[str, int]] = field(default_factory=list)
+    local: pa.Table | None = None
+    local_view: str = ""
+    recent: int = 0
+
+
+class FrameMachine:
+    def __init__(self, frames: Frames) -> None:
+        self.frames, self.layout = frames, frames.layout
+        self.relations = {name: _Relation() for name in self.layout.program.relations}
+        self.sizes = dict.fromkeys(self.relations, 0)
+        self.derived = 0
+        self.numbers = count()
+        self.undefined: list[str] = []
+        self.undefined_parameters: dict[str, str] = {}
+        self.parameters: dict[str, str] = {}
+        self.component = Component((), (), False)
+        for relation in self.relations:
+            self._show(relation)
+
+    def load(self, relation: str, frame: DataFrame) -> int:
+        """Settles the rows of a source; gives the number of rows that the source marks as refused."""
+        from pyspark.sql import functions as F
+
+        counts = {"rows": F.count(F.lit(1))}
+        if REFUSED in frame.columns:
+            counts["refused"] = F.count_if(F.col(REFUSED))
+        done, found = self.frames.settle(frame.distinct(), counts)
+        self._add_part(relation, done.select(*(F.col(f"`{name}`") for name in self._columns(relation))), found["rows"])
+        self._show(relation)
+        return found.get("refused", 0)
+
+    def whole(self, relation: str) -> DataFrame:
+        """All rows of a relation."""
+        return self.frames.sql(f"SELECT * FROM ({self._parts(relation)})", {})
+
+    # -- rounds
+
+    def start(self, component: Component) -> int:
+        self.component = component
+        self.rules = [rule for rule in component.rules if not is_fact(rule)]
+        self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, component)]
+        self.read_whole = {
+            literal.relation
+            for rule, position in self.variants
+            for index, literal in enumerate(rule.body)
+            if index != position and isinstance(literal, Atom) and literal.relation in component.relations
+        }
+        self.texts: dict[tuple[int, int | None], str] = {}
+        self.parameters = {}
+        self.frames.prepare(component.recursive, sum(self.sizes.values()))
+        candidates: dict[str, list[str]] = {relation: [] for relation in component.relations}
+        for relation, rows in facts(component).items():
+            view = self.frames.show(f"{self.layout.tables[relation]}__facts", self.frames.local(relation, rows))
+            candidates[relation].append(f"SELECT * FROM {view}")
+        for rule in self.rules:
+            if not recursive_positions(rule, component):
+                candidates[rule.head.relation].append(self._select(rule, None))
+        fresh = self._settle(candidates, small=False)
+        self.derived += sum(fresh.values())
+        for relation in component.relations:
+            self._show(relation)
+            if component.recursive:
+                self.relations[relation].recent = self.sizes[relation]
+                self.frames.show(self._recent(relation), self.whole(relation), self.sizes[relation])
+        return sum(self.sizes[relation] for relation in component.relations)
+
+    def advance(self) -> int:
+        candidates: dict[str, list[str]] = {relation: [] for relation in self.component.relations}
+        for rule, position in self.variants:
+            read = rule.body[position]
+            assert isinstance(read, Atom)
+            if self.relations[read.relation].recent:
+                candidates[rule.head.relation].append(self._select(rule, position))
+        recent = sum(self.relations[relation].recent for relation in self.component.relations)
+        fresh = self._settle(candidates, small=recent <= SMALL_ROWS)
+        for relation in self.component.relations:
+            self.relations[relation].recent = fresh.get(relation, 0)
+        for relation in self.read_whole:
+            self._show(relation)
+        self.derived += sum(fresh.values())
+        return sum(fresh.values())
+
+    def finish(self) -> None:
+        for relation in self.component.relations:
+            self.relations[relation].recent = 0
+            self._show(relation)
+        for rule in self.rules:
+            chosen = select(rule, self.layout, self.frames.dialect, Choice(rows=self.sizes, prefix=f"u{len(self.undefined)}_"))
+            self.undefined += [counting.sql(self.frames.dialect.name, normalize_functions=False) for counting in chosen.undefined]
+            self.undefined_parameters |= chosen.parameters
+
+    def count_undefined(self) -> int:
+        """In how many cases a functor of some rule had no value: one action, none if no rule has such a functor."""
+        if not self.undefined:
+            return 0
+        text = f"SELECT sum(n) FROM ({' UNION ALL '.join(self.undefined)})"
+        return int(self.frames.act(lambda: self.frames.sql(text, self.undefined_parameters).collect())[0][0] or 0)
+
+    # -- the action of a round
+
+    def _settle(self, candidates: dict[str, list[str]], *, small: bool) -> dict[str, int]:
+        """Computes what is new among the candidates, for all relations in one action, and adds it to them."""
+        from pyspark.sql import functions as F
+
+        relations = [relation for relation, texts in candidates.items() if texts]
+        if not relations:
+            return {}
+        fresh = [self._wide(relations, relation, self._unknown(relation, candidates[relation]), "true") for relation in relations]
+        if small:
+            table = self._collect(fresh)
+            if table is not None:
+                return self._add_local(relations, table)
+        merged = {relation: self._parts_to_merge(relation) for relation in relations}
+        for relation, parts in merged.items():
+            fresh += [self._wide(relations, relation, self._renamed(relation, view), "false") for view, _ in parts]
+        counts = {f"n{i}": F.count_if((F.col(TAG) == i) & F.col(RECENT)) for i in range(len(relations))}
+        done, found = self.frames.settle(self.frames.sql(" UNION ALL ".join(fresh), self.parameters), counts)
+        for index, relation in enumerate(relations):
+            columns = [F.col(f"c{index}_{place}").alias(name) for place, name in enumerate(self._columns(relation))]
+            own = done if len(relations) == 1 else done.where(F.col(TAG) == index)
+            recent = own.where(RECENT) if merged[relation] else own
+            if self.component.recursive:
+                self.frames.show(self._recent(relation), recent.select(*columns), found[f"n{index}"])
+            self._replace(relation, own.select(*columns), found[f"n{index}"], merged[relation])
+        return {relation: found[f"n{index}"] for index, relation in enumerate(relations)}
+
+    def _unknown(self, relation: str, texts: Sequence[str]) -> str:
+        """The distinct candidates that the relation does not have yet, in columns n0, n1, …
+
+        A left join that hashes the candidates and streams the relation: an anti join could only hash the relation.
+        """
+        names = [f"n{i}" for i in range(len(self._columns(relation)))]
+        listed = ", ".join(names)
+        distinct = f"SELECT DISTINCT {listed} FROM ({' UNION ALL '.join(texts)}) AS u({listed})"
+        if not self.sizes[relation]:
+            return distinct
+        known = ", ".join(f"`{column}` AS f{i}" for i, column in enumerate(self._columns(relation)))
+        equal = " AND ".join(f"f.f{i} = c.n{i}" for i in range(len(names)))
+        found = ", ".join(f"c.{name}" for name in names)
+        return (
+            f"SELECT {listed} FROM (SELECT /*+ SHUFFLE_HASH(c) */ {found}, f.f0 FROM ({distinct}) c "
+            f"LEFT JOIN (SELECT {known} FROM ({self._parts(relation)})) f ON {equal}) WHERE f0 IS NULL"
+        )
+
+    def _renamed(self, relation: str, view: str) -> str:
+        return "SELECT " + ", ".join(f"`{column}` AS n{i}" for i, column in enumerate(self._columns(relation))) + f" FROM {view}"
+
+    def _wide(self, relations: Sequence[str], relation: str, text: str, recent: str) -> str:
+        """Rows n0, n1, … of one relation among the columns of all, the others' being null."""
+        columns = [f"{relations.index(relation)} AS {TAG}", f"{recent} AS {RECENT}"]
+        for index, other in enumerate(relations):
+            for place, type_ in enumerate(self.layout.types[other]):
+                cell = f"n{place}" if other == relation else f"CAST(NULL AS {spark_type(type_)})"
+                columns.append(f"{cell} AS c{index}_{place}")
+        return f"SELECT {', '.join(columns)} FROM ({text})"
+
+    def _collect(self, fresh: Sequence[str]) -> pa.Table | None:
+        """The new rows, brought to the driver; None if they turn out to be too many for that."""
+        text = f"SELECT * FROM ({' UNION ALL '.join(fresh)}) LIMIT {SMALL_ROWS + 1}"
+        table = self.frames.act(lambda: self.frames.sql(text, self.parameters).toArrow())
+        return table if table.num_rows <= SMALL_ROWS else None
+
+    # -- parts
+
+    def _add_local(self, relations: Sequence[str], table: pa.Table) -> dict[str, int]:
+        result = {}
+        for index, relation in enumerate(relations):
+            known = self.relations[relation]
+            rows = table.filter(pc.equal(table[TAG], index)).select([f"c{index}_{i}" for i in range(len(self._columns(relation)))])
+            rows = rows.rename_columns(list(self._columns(relation)))
+            result[relation] = rows.num_rows
+            self.frames.show(self._recent(relation), self.frames.frame(rows), rows.num_rows)
+            if not rows.num_rows:
+                continue
+            self.sizes[relation] += rows.num_rows
+            known.local = rows if known.local is None else pa.concat_tables([known.local, rows])
+            known.local_view = known.local_view or f"{self.layout.tables[relation]}__local_{next(self.numbers)}"
+            self.frames.show(known.local_view, self.frames.frame(known.local))
+            if known.local.num_rows > LOCAL_ROWS:
+                self._close_local(relation)
+        return result
+
+    def _close_local(self, relation: str) -> None:
+        """What is on the driver becomes a part like others, to be merged with them."""
+        known = self.relations[relation]
+        if known.local is not None:
+            known.parts.append((known.local_view, known.local.num_rows))
+            known.local, known.local_view = None, ""
+
+    def _add_part(self, relation: str, part: DataFrame, rows: int) -> None:
+        view = self.frames.show(f"{self.layout.tables[relation]}__part_{next(self.numbers)}", part)
+        self.relations[relation].parts.append((view, rows))
+        self.sizes[relation] += rows
+
+    def _replace(self, relation: str, part: DataFrame, fresh: int, merged: list[tuple[str, int]]) -> None:
+        known = self.relations[relation]
+        old = sum(rows for _, rows in merged)
+        known.parts = known.parts[: len(known.parts) - len(merged)]
+        self.sizes[relation] -= old
+        if fresh + old:
+            self._add_part(relation, part, fresh + old)
+        for view, _ in merged:
+            self.frames.forget(view)
+
+    def _parts_to_merge(self, relation: str) -> list[tuple[str, int]]:
+        """The newest parts, if there are too many: back to the first that is more than twice as large as all behind it."""
+        self._close_local(relation)
+        parts = self.relations[relation].parts
+        if len(parts) <= MOST_PARTS:
+            return []
+        start = len(parts) - 1
+        behind = parts[start][1]
+        while start > 0 and parts[start - 1][1] <= 2 * behind:
+            start -= 1
+            behind += parts[start][1]
+        return parts[min(start, MOST_PARTS // 2) :]
+
+    def _parts(self, relation: str) -> str:
+        known = self.relations[relation]
+        views = [view for view, _ in known.parts] + ([known.local_view] if known.local is not None else [])
+        if not views:
+            views = [self.frames.show(f"{self.layout.tables[relation]}__none", self.frames.local(relation, []))]
+        return " UNION ALL ".join(f"SELECT * FROM {view}" for view in views)
+
+    # -- statements
+
+    def _select(self, rule: Rule, position: int | None) -> str:
+        key = (id(rule), position)
+        if key not in self.texts:
+
+            def table(index: int, atom: Atom) -> str:
+                return self._recent(atom.relation) if index == position else self.layout.tables[atom.relation]
+
+            choice = Choice(first=position, table=table, rows=self.sizes, prefix=f"r{len(self.texts)}_")
+            chosen = select(rule, self.layout, self.frames.dialect, choice)
+            self.parameters |= chosen.parameters
+            self.texts[key] = chosen.sql.sql(self.frames.dialect.name, normalize_functions=False)
+        return self.texts[key]
+
+    def _columns(self, relation: str) -> tuple[str, ...]:
+        return self.layout.columns[relation]
+
+    def _recent(self, relation: str) -> str:
+        return f"{self.layout.tables[relation]}__recent"
+
+    def _show(self, relation: str) -> None:
+        growing = relation in self.component.relations and self.component.recursive
+        rows = None if growing and self.relations[relation].recent else self.sizes[relation]
+        self.frames.show(self.layout.tables[relation], self.whole(relation), rows)

@@ -1,0 +1,1 @@
+"""Spark: its session, and reading and writing through it. `pyspark` is imported here and in `executors/spark` only."""

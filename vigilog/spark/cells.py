@@ -1,0 +1,104 @@
+"""One cell of a source: its value in the relation's type, whether it has one, whether it is null."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vigilog.core.values import Type
+from vigilog.spark.values import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+
+
+@dataclass(frozen=True)
+class Cell:
+    value: Column
+    good: Column
+    null: Column
+    text: Column
+
+
+def fits(type_: Type, kind: str) -> bool:
+    """Whether a column of Spark type `kind` can hold values of a type; single values may still be refused."""
+    decimal = kind.startswith("decimal")
+    match type_.kind:
+        case "symbol":
+            return kind == "string" or re.match(r"(var)?char", kind) is not None
+        case "number" | "unsigned":
+            return kind in _WHOLE or (decimal and kind.endswith(",0)"))
+        case "float":
+            return kind in (*_WHOLE, "float", "double") or decimal
+        case "decimal":
+            return kind in _WHOLE or decimal
+        case "timestamp":
+            return kind in ("timestamp", "timestamp_ntz")
+    return kind == type_.kind
+
+
+def from_column(type_: Type, raw: Column) -> Cell:
+    """A cell of a typed column that `fits`."""
+    from pyspark.sql import functions as F
+
+    value = raw.try_cast(spark_type(type_))
+    good = value.isNotNull()
+    if type_.kind == "decimal":
+        good = good & (value == raw)
+    return Cell(_canonical(type_, value), good & _in_range(type_, value), raw.isNull(), F.coalesce(raw.cast("string"), F.lit("null")))
+
+
+def from_text(type_: Type, raw: Column) -> Cell:
+    """A cell of a text file."""
+    from pyspark.sql import functions as F
+
+    if type_.kind == "symbol":
+        return Cell(raw, ~F.contains(raw, F.lit("\x00")), raw.isNull(), raw)
+    value = (raw == "true") if type_.kind == "boolean" else raw.try_cast(spark_type(type_))
+    good = raw.rlike(f"\\A(?:{type_.pattern})\\z") & value.isNotNull() & _in_range(type_, value)
+    return Cell(_canonical(type_, value), good, raw.isNull(), raw)
+
+
+def from_variant(type_: Type, raw: Column) -> Cell:
+    """A cell of a JSON object: a JSON scalar of the right kind, or, for dates, timestamps and decimals, its text."""
+    from pyspark.sql import functions as F
+
+    kind = F.schema_of_variant(raw)
+    null = raw.isNull() | (kind == "VOID")
+    shown = F.try_variant_get(raw, "$", "string")
+    if type_.kind in ("symbol", "date", "timestamp"):
+        cell = from_text(type_, shown)
+        return Cell(cell.value, (kind == "STRING") & cell.good, null, shown)
+    if type_.kind == "boolean":
+        return Cell(F.try_variant_get(raw, "$", "boolean"), kind == "BOOLEAN", null, shown)
+    value = F.try_variant_get(raw, "$", spark_type(type_))
+    whole = (kind == "BIGINT") | kind.rlike(r"\ADECIMAL\([0-9]+,0\)\z")
+    if type_.kind in ("number", "unsigned"):
+        return Cell(value, whole & value.isNotNull() & _in_range(type_, value), null, shown)
+    numeric = whole | kind.startswith("DECIMAL") | (kind == "DOUBLE")
+    if type_.kind == "float":
+        return Cell(_canonical(type_, value), numeric & value.isNotNull() & _in_range(type_, value), null, shown)
+    text = from_text(type_, shown)
+    return Cell(text.value, (numeric | (kind == "STRING")) & text.good, null, shown)
+
+
+def _canonical(type_: Type, value: Column) -> Column:
+    return value + 0.0 if type_.kind == "float" else value
+
+
+def _in_range(type_: Type, value: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    match type_.kind:
+        case "unsigned":
+            return (value >= 0) & (value <= F.lit("18446744073709551615").cast("decimal(20,0)"))
+        case "float":
+            return F.abs(value) <= F.lit(1.7976931348623157e308)
+        case "date" | "timestamp":
+            return F.year(value).between(1, 9999)
+        case "symbol":
+            return ~F.contains(value, F.lit("\x00"))
+    return F.lit(True)

@@ -1,0 +1,152 @@
+"""The Spark session: found or started when it is first needed, never before.
+
+Where it runs is a setting of the environment: `SPARK_REMOTE` (Spark Connect), `VIGILOG_SPARK_MASTER` or `MASTER` (a cluster), else `local[*]`. Options of
+your own go into `VIGILOG_SPARK_CONF`, as `key=value` separated by `;`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vigilog.core.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+NEEDS_JAVA = (
+    "Spark needs Java 17 or newer, and none was found: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME; "
+    "--engine embedded needs no Java"
+)
+
+_lock = threading.Lock()
+_session: SparkSession | None = None
+
+
+def session() -> SparkSession:
+    """The session. The first call starts it, which takes about ten seconds."""
+    global _session
+    with _lock:
+        if _session is None or _is_stopped(_session):
+            _session = _start()
+        return _session
+
+
+def started() -> bool:
+    return _session is not None
+
+
+def use(existing: SparkSession) -> None:
+    """Takes a session that somebody else started."""
+    global _session
+    with _lock:
+        _session = existing
+    _configure(existing)
+
+
+def stop() -> None:
+    global _session
+    with _lock:
+        if _session is not None:
+            _session.stop()
+            _session = None
+
+
+def _start() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    active = SparkSession.getActiveSession()
+    if active is not None and not _is_stopped(active):
+        _configure(active)
+        return active
+    builder = SparkSession.builder.appName("vigilog")
+    remote = os.environ.get("SPARK_REMOTE")
+    try:
+        if remote:
+            found = builder.remote(remote).getOrCreate()
+        else:
+            ensure_java()
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+            for key, value in _settings().items():
+                builder = builder.config(key, value)
+            found = builder.getOrCreate()
+            found.sparkContext.setLogLevel("ERROR")
+    except SparkUnavailable:
+        raise
+    except Exception as reason:
+        first = str(reason).strip().split("\n")[0][:300]
+        raise SparkUnavailable(f"Spark cannot start: {first or type(reason).__name__}") from None
+    _configure(found)
+    return found
+
+
+def _settings() -> dict[str, str]:
+    master = os.environ.get("VIGILOG_SPARK_MASTER") or os.environ.get("MASTER") or "local[*]"
+    settings = {
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": os.environ.get("VIGILOG_SPARK_MEMORY", "4g"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "false",
+        "spark.log.level": "ERROR",
+    }
+    if master.startswith("local") or "127.0.0.1" in master or "localhost" in master:
+        settings |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+            "spark.default.parallelism": str(os.cpu_count() or 2),
+        }
+    for part in filter(None, os.environ.get("VIGILOG_SPARK_CONF", "").split(";")):
+        key, _, value = part.partition("=")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _configure(found: SparkSession) -> None:
+    """What the rules need of any session, whoever started it."""
+    found.conf.set("spark.sql.ansi.enabled", "true")
+    found.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def _is_stopped(found: SparkSession) -> bool:
+    if os.environ.get("SPARK_REMOTE") or type(found).__module__.startswith("pyspark.sql.connect"):
+        return bool(getattr(found, "is_stopped", False))
+    return found.sparkContext._jsc is None  # type: ignore[attr-defined]  # pyspark has no public way to ask
+
+
+def ensure_java() -> None:
+    """Makes sure that Spark will find a Java that is new enough; raises SparkUnavailable if there is none."""
+    java = find_java()
+    if java is None and os.environ.get("VIGILOG_RUN"):
+        subprocess.run([os.environ["VIGILOG_RUN"], "java"], check=False)
+        java = find_java()
+    if java is None:
+        raise SparkUnavailable(NEEDS_JAVA)
+    os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
+
+
+def find_java() -> Path | None:
+    """A Java runtime of version 17 or newer: the one in JAVA_HOME, on the PATH, or where Linux keeps them."""
+    home, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
+    candidates = [Path(home) / "bin" / "java"] if home else []
+    candidates += [Path(on_path)] if on_path else []
+    candidates += sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+    return next((java for java in candidates if _version(java) >= OLDEST_JAVA), None)
+
+
+def _version(java: Path) -> int:
+    try:
+        output = subprocess.run([str(java), "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
+        return int(output.split('"')[1].split(".")[0])
+    except (OSError, IndexError, ValueError, subprocess.TimeoutExpired):
+        return 0
