@@ -5,6 +5,8 @@ A variable is grounded by a place of its own in a positive atom, or by `=` from 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from vigilog.core.errors import Findings
 from vigilog.language.syntax import (
     Aggregate,
@@ -104,21 +106,33 @@ def _check_aggregate(
     _check_body(aggregate.body, inside | reported, inner_scope, rule, reported, findings)
     if aggregate.target is not None:
         _check_term(aggregate.target, inside | reported, inner_scope, rule, reported, findings)
-    _check_ways(aggregate, findings)
+    _check_ways(aggregate, scope, findings)
 
 
-def _check_ways(aggregate: Aggregate, findings: Findings) -> None:
+def _check_ways(aggregate: Aggregate, scope: set[str], findings: Findings) -> None:
     """The ways of a disjunction in an aggregate count bindings of the same variables."""
+    rule = "in an aggregate a binding that holds several ways counts once, so all ways bind the same variables"
+    hint = "define the disjunction as a relation of its own"
     for literal in aggregate.body:
         if not isinstance(literal, Disjunction):
             continue
-        bound = [set().union(*(names(part) for part in branch)) for branch in literal.branches]
-        if any(isinstance(term, Wildcard) for branch in literal.branches for part in branch if isinstance(part, Atom) for term in part.args):
-            findings.error("wildcard", "_ cannot stand in a disjunction inside an aggregate", literal.span, rule="bindings that hold both ways count once, so their variables must be the same", hint="define the disjunction as a relation of its own")
-        elif any(other != bound[0] for other in bound) or any(
-            not names_ <= grounded_by(branch, set(), names_) for branch, names_ in zip(literal.branches, bound, strict=True)
-        ):
-            findings.error("ungrounded", "the ways of this disjunction do not bind the same variables", literal.span, rule="in an aggregate each way grounds all its variables by itself, because a binding that holds both ways counts once", hint="define the disjunction as a relation of its own")
+        atoms_ = [part for branch in literal.branches for part in _positive_atoms(branch)]
+        bound = [set().union(*(names(part) for part in branch)) - scope for branch in literal.branches]
+        if any(isinstance(term, Wildcard) for atom in atoms_ for term in atom.args):
+            findings.error("wildcard", "_ cannot stand in a disjunction inside an aggregate", literal.span, rule=rule, hint=hint)
+        elif any(list(aggregates(part)) for branch in literal.branches for part in branch):
+            findings.error("unsupported", "an aggregate cannot stand in a disjunction inside an aggregate", literal.span, hint=hint)
+        elif any(other != bound[0] for other in bound):
+            findings.error("ungrounded", "the ways of this disjunction bind different variables", literal.span, rule=rule, hint=hint)
+
+
+def _positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:
+    for literal in body:
+        if isinstance(literal, Atom):
+            yield literal
+        elif isinstance(literal, Disjunction):
+            for branch in literal.branches:
+                yield from _positive_atoms(branch)
 
 
 def names_in(aggregate: Aggregate) -> set[str]:

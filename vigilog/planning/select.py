@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from vigilog.core.values import Type
+from vigilog.core.values import BOOLEAN, Type
 from vigilog.language.functors import TOTAL
 from vigilog.language.safety import grounded_by, names_in, needs
 from vigilog.language.syntax import (
@@ -20,6 +20,7 @@ from vigilog.language.syntax import (
     Atom,
     Constant,
     Constraint,
+    Disjunction,
     Functor,
     Literal,
     Negation,
@@ -66,7 +67,7 @@ def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice
     builder = _Builder(layout, dialect, choice)
     query = _Query(builder, dict(), names(rule))
     query.solve(rule.body, choice.first)
-    values = [query.guarded(arg) for arg in rule.head.args] or [integer(1)]
+    values = [query.guarded(arg) for arg in rule.head.args] or [dialect.constant(True, BOOLEAN)]
     columns = layout.columns[rule.head.relation]
     sql = query.finish([exp.alias_(value, column, quoted=True) for value, column in zip(values, columns, strict=True)])
     return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), tuple(builder.undefined))
@@ -171,7 +172,8 @@ class _Query:
         if isinstance(literal, Atom) or not self.known_literal(literal):
             return False
         if isinstance(literal, Negation) and isinstance(literal.literal, Atom):
-            self.where.append(self.absent(literal.literal))
+            condition = self.absent(literal.literal)  # which may begin a new SELECT, with conditions of its own
+            self.where.append(condition)
         else:
             constraint = literal.literal if isinstance(literal, Negation) else literal
             assert isinstance(constraint, Constraint)
@@ -312,7 +314,7 @@ class _Query:
         alias = self.builder.alias()
         kept = {name: f"v{number}" for number, name in enumerate(self.env)}
         columns = [*columns, *(exp.alias_(self.env[name].copy(), column, quoted=True) for name, column in kept.items())]
-        inner = self.finish(columns)
+        inner = self.finish(columns or [exp.alias_(integer(1), "one", quoted=True)])
         self.tables, self.where = [(self.builder.dialect.staged(inner), alias)], []
         self.env = {name: exp.column(column, alias, quoted=True) for name, column in kept.items()}
         return alias
@@ -366,11 +368,29 @@ class _Query:
 
     def aggregated(self, aggregate: Aggregate) -> Sql:
         """Solves an aggregate's body; gives the aggregate over its bindings."""
-        self.solve_inside(aggregate.body)
+        match aggregate.body:
+            case (Disjunction(branches=ways),):
+                self.either(ways)
+            case body:
+                self.solve_inside(body)
         target = None if aggregate.target is None else self.guarded(aggregate.target)
         assert aggregate.type is not None, "checked programs are typed"
         target_type = None if aggregate.target is None else _type(aggregate.target)
         return self.builder.dialect.aggregate(aggregate.op, aggregate.type, target_type, target)
+
+    def either(self, ways: tuple[tuple[Literal, ...], ...]) -> None:
+        """Solves a disjunction: the union of what each way binds is a table."""
+        bound = set.intersection(*({name for part in way for name in names(part)} for way in ways))
+        columns = sorted(bound | (self.env.keys() if not self.builder.dialect.correlates else set()))
+        selects = []
+        for way in ways:
+            query = _Query(self.builder, dict(self.env), self.scope, self.around)
+            query.tables, query.where = list(self.tables), list(self.where)
+            query.solve_inside(way)
+            selects.append(query.finish([exp.alias_(query.env[name].copy(), f"v{i}", quoted=True) for i, name in enumerate(columns)]))
+        alias = self.builder.alias()
+        self.tables, self.where = [(exp.union(*selects, distinct=True), alias)], []
+        self.env |= {name: exp.column(f"v{i}", alias, quoted=True) for i, name in enumerate(columns)}
 
     def solve_inside(self, body: tuple[Literal, ...]) -> None:
         """Solves an aggregate's body; its atoms read whole relations, and never the recent rows of a rule's own atoms."""

@@ -19,9 +19,7 @@ from vigilog.core.errors import Finding, ProgramError
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
-    Attribute,
     Constraint,
-    Declaration,
     Disjunction,
     Functor,
     Literal,
@@ -31,6 +29,7 @@ from vigilog.language.syntax import (
     Term,
     Truth,
     Variable,
+    Wildcard,
     names,
     rename,
 
@@ -42,21 +41,14 @@ MAX_TERM_DEPTH = 8
 
 
 def normalize(program: Program) -> Program:
-    """The program with plain rules. A disjunction inside an aggregate becomes a relation of its own."""
-    state = _State(program)
-    rules = [plain for rule in program.rules for plain in state.plain_rules(rule)]
-    done = replace(program, declarations=(*program.declarations, *state.declarations), rules=(*rules, *state.rules))
-    return done
+    """The program with plain rules. An aggregate's body is a conjunction, too, or a single disjunction of such."""
+    normalizer = _Normalizer(program)
+    return program.with_rules(tuple(plain for rule in program.rules for plain in normalizer.plain_rules(rule)))
 
 
-class _State:
-    """The relations made on the way, with names that nothing else has."""
-
+class _Normalizer:
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.taken = set(program.relations)
-        self.declarations: list[Declaration] = []
-        self.rules: list[Rule] = []
 
     def plain_rules(self, rule: Rule) -> Iterator[Rule]:
         if not rule.body and len(rule.heads) == 1 and not any(isinstance(arg, Functor | Aggregate) for arg in rule.heads[0].args):
@@ -129,27 +121,18 @@ class _State:
 
     def aggregate(self, aggregate: Aggregate, fresh: Iterator[str]) -> Aggregate:
         """The aggregate with a conjunction of plain literals for a body."""
-        parts = [self.named(part) if isinstance(part, Disjunction) else part for part in aggregate.body]
-        parts = [part for part in parts if part != Truth(True)]
-        body = [plain for part in parts for plain in ([part] if isinstance(part, Truth) else self.lift(part, fresh))]
+        if any(isinstance(part, Disjunction) for part in aggregate.body):
+            named = tuple(_named_wildcards(part, fresh) for part in aggregate.body)
+            ways = self.alternatives(Rule((), span=aggregate.span), named)
+            body: list[Literal] = list(ways[0]) if len(ways) == 1 else [Disjunction(tuple(ways), aggregate.span)] if ways else [Truth(False)]
+        else:
+            parts = [part for part in aggregate.body if part != Truth(True)]
+            body = [plain for part in parts for plain in ([part] if isinstance(part, Truth) else self.lift(part, fresh))]
         if aggregate.target is None:
             return replace(aggregate, body=tuple(body))
         lifted: list[Literal] = []
         target = self.lift_term(aggregate.target, lifted, fresh)
         return replace(aggregate, target=target, body=(*body, *lifted))
-
-    def named(self, disjunction: Disjunction) -> Atom:
-        """A disjunction inside an aggregate as an atom of a new relation over its variables."""
-        found = {variable.name: variable for branch in disjunction.branches for part in branch for variable in variables(part)}
-        ordered = tuple(found[name] for name in sorted(found))
-        relation = next(name for name in _numbered("either") if name not in self.taken)
-        self.taken.add(relation)
-        attributes = tuple(Attribute(variable.name.lstrip("?"), str(variable.type), variable.type) for variable in ordered)
-        self.declarations.append(Declaration(relation, attributes, span=disjunction.span))
-        atom = Atom(relation, ordered, disjunction.span)
-        for branch in disjunction.branches:
-            self.rules.extend(self.plain_rules(Rule((atom,), branch, disjunction.span)))
-        return atom
 
 
 def _named(term: Term, value: Term, lifted: list[Literal], fresh: Iterator[str]) -> Variable:
@@ -157,6 +140,14 @@ def _named(term: Term, value: Term, lifted: list[Literal], fresh: Iterator[str])
     variable = Variable(next(fresh), term.type, term.span)
     lifted.append(Constraint("=", (variable, value), term.span))
     return variable
+
+
+def _named_wildcards(literal: Literal, fresh: Iterator[str]) -> Literal:
+    """The literal with variables for `_`, so that all ways of a disjunction have the same columns."""
+    if not isinstance(literal, Atom):
+        return literal
+    args = (Variable(next(fresh), arg.type, arg.span) if isinstance(arg, Wildcard) else arg for arg in literal.args)
+    return replace(literal, args=tuple(args))
 
 
 def _depth(term: Term) -> int:

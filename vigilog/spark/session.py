@@ -62,7 +62,10 @@ def stop() -> None:
 def _start() -> SparkSession:
     from pyspark.sql import SparkSession
 
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    for name in ("py4j", "SQLQueryContextLogger"):  # what they report arrives as an exception, too
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    log4j = Path(__file__).with_name("log4j2.properties")
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
     active = SparkSession.getActiveSession()
     if active is not None and not _is_stopped(active):
         _configure(active)
@@ -94,6 +97,7 @@ def _settings() -> dict[str, str]:
     settings = {
         "spark.master": master,
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": os.environ.get("VIGILOG_SPARK_MEMORY", "4g"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.caseSensitive": "false",

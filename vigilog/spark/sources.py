@@ -7,7 +7,9 @@ number, lines with a column too many. Whoever settles the frame counts these, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+import tempfile
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vigilog.core.errors import DataError
@@ -189,8 +191,17 @@ def uri(place: Place) -> str:
     """The location as Spark takes it: a local path is absolute, with characters that Spark would expand escaped."""
     if not place.local:
         return place.location
-    path = str(place.path.absolute())
+    path = str(_visible(place.path.absolute()))
     return "file://" + "".join(f"\\{character}" if character in "[]{}*?\\" else character for character in path)
+
+
+def _visible(path: Path) -> Path:
+    """Spark takes no notice of files whose names begin with `_` or `.`; such a one is read under another name."""
+    if path.name[0] not in "._":
+        return path
+    other = Path(tempfile.mkdtemp(prefix="vigilog-")) / f"file{path.name}"
+    other.symlink_to(path)
+    return other
 
 
 def _all(conditions: Iterable[Column]) -> Column:

@@ -51,7 +51,10 @@ class Frames:
                 ship(self.session)
                 self.shipped = True
             register(self.session, self.dialect.functions, self.known)
-        return self.session.sql(text, args=dict(parameters) or None)
+        try:
+            return self.session.sql(text, args=dict(parameters) or None)
+        except Exception as reason:
+            raise translated(reason, self.watch.doing) from reason
 
     def local(self, relation: str, rows: Sequence[Row]) -> DataFrame:
         """Rows that are in this process as a frame."""

@@ -24,7 +24,7 @@ from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED
-from vigilog.spark.values import spark_type
+from vigilog.spark.values import arrow_schema, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -209,7 +209,7 @@ class FrameMachine:
         for index, relation in enumerate(relations):
             known = self.relations[relation]
             rows = table.filter(pc.equal(table[TAG], index)).select([f"c{index}_{i}" for i in range(len(self._columns(relation)))])
-            rows = rows.rename_columns(list(self._columns(relation)))
+            rows = pa.Table.from_arrays(rows.columns, schema=arrow_schema(self._columns(relation), self.layout.types[relation]))
             result[relation] = rows.num_rows
             self.frames.show(self._recent(relation), self.frames.frame(rows), rows.num_rows)
             if not rows.num_rows:

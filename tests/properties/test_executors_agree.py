@@ -1,0 +1,53 @@
+"""Random programs: what the executors derive is what the reference derives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+
+from tests.properties.programs import programs
+from vigilog import reference
+from vigilog.engine.evaluate import evaluate
+from vigilog.language.check import check
+from vigilog.language.parser import parse
+from vigilog.language.printer import show
+from vigilog.rewriting.passes import rewrite
+
+Drawn = tuple[str, dict[str, list[tuple[Any, ...]]]]
+CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def assert_agrees(drawn: Drawn, engine: str) -> None:
+    text, facts = drawn
+    program = check(text).program
+    expected = reference.evaluate(program, facts)
+    found = evaluate(program, facts, engine)
+    for relation in program.outputs:
+        assert found[relation] == expected[relation], relation
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=CALM)
+@given(programs())
+def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
+    assert_agrees(drawn, "embedded")
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=CALM)
+@given(programs())
+def test_spark_agrees_with_the_reference(drawn: Drawn) -> None:
+    assert_agrees(drawn, "spark")
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=CALM)
+@given(programs())
+def test_printed_and_normalized_programs_mean_the_same(drawn: Drawn) -> None:
+    text, facts = drawn
+    program = parse(text)
+    assert parse(show(program)) == program
+    checked = check(program).program
+    expected = reference.evaluate(checked, facts)
+    again = check(show(rewrite(checked))).program
+    found = reference.evaluate(again, facts)
+    for relation in checked.outputs:
+        assert found[relation] == expected[relation], relation
