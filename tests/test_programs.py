@@ -10,9 +10,9 @@ from tests.golden import Case, cases
 from vigilog import reference
 from vigilog.core.values import row_text, sorted_rows
 from vigilog.engine.evaluate import run
+from vigilog.engine.places import inputs, outputs
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
-from vigilog.engine.places import inputs, outputs
 from vigilog.files.writer import line_writer
 from vigilog.language.check import check
 from vigilog.language.parser import parse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,7 +15,5 @@ __all__ = ["Result", "__version__", "evaluate"]
 def __getattr__(name: str) -> object:
     """Loads the library when it is first used, so that workers of a cluster import only what they need."""
     if name in ("evaluate", "Result"):
-        from vigilog.engine import evaluate as module
-
-        return getattr(module, name)
+        return getattr(import_module("vigilog.engine.evaluate"), name)
     raise AttributeError(f"module 'vigilog' has no attribute {name!r}")

@@ -137,9 +137,8 @@ def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -
 def unify(args: tuple[Term, ...], row: Row, binding: Binding, state: State, scope: set[str]) -> Binding | None:
     extended = dict(binding)
     for arg, cell in zip(args, row, strict=True):
-        if isinstance(arg, Variable):
-            if extended.setdefault(arg.name, cell) != cell:
-                return None
+        if isinstance(arg, Variable) and extended.setdefault(arg.name, cell) != cell:
+            return None
     for arg, cell in zip(args, row, strict=True):
         if not isinstance(arg, Variable | Wildcard) and value(arg, extended, state, scope) != cell:
             return None
@@ -175,7 +174,7 @@ def aggregated(term: Aggregate, binding: Binding, state: State, scope: set[str])
     outer = {name: cell for name, cell in binding.items() if name in scope}
     found = {tuple(sorted(solution.items(), key=lambda item: item[0])) for solution in solve(body, outer, state, inner)}
     if term.target is None:
-        return aggregate(term.op, term.type, list(found))  # type: ignore[arg-type]  # only counted
+        return aggregate(term.op, term.type, list(found))
     values = [value(term.target, dict(solution), state, inner) for solution in found]
     return aggregate(term.op, term.type, [each for each in values if each is not None])
 

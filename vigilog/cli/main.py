@@ -13,17 +13,16 @@ import typer
 
 from vigilog.cli.progress import progress
 from vigilog.core.errors import UsageError, VigilogError
+from vigilog.core.values import row_text
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
 from vigilog.executors.watch import Watch
 from vigilog.files.writer import line_writer
-from vigilog.core.values import row_text
 from vigilog.language.check import Checked
 from vigilog.language.check import check as check_program
 from vigilog.language.parser import read_program
 from vigilog.planning.dialect import Dialect
 from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
-
 from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
@@ -51,7 +50,9 @@ class Show(StrEnum):
 
 
 ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
-EngineOption = Annotated[Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")]
+EngineOption = Annotated[
+    Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
+]
 
 
 @app.command(epilog="Example: vigilog check graph.dl")
@@ -66,11 +67,13 @@ def check(program: ProgramPath) -> None:
 @app.command(epilog="Examples: vigilog run graph.dl -F facts -D out · vigilog run graph.dl -D - --engine spark --verbose")
 def run(
     program: ProgramPath,
-    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path("."),
+    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
     out: Annotated[str, typer.Option("-D", "--out", metavar="OUT", help="The folder for results; - prints them.")] = ".",
     engine: EngineOption = Engine.auto,
     max_rounds: Annotated[int | None, typer.Option(min=1, help="Stop a recursion that takes more rounds.", show_default="no bound")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.", show_default="no bound")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.", show_default="no bound")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say which executor ran, why, and what it cost.")] = False,
 ) -> None:
     """Evaluates a program: reads FACTS/<relation>.facts, writes OUT/<relation>.csv, tab-separated and sorted."""

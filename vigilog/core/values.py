@@ -151,7 +151,7 @@ class Type:
         return value
 
     def _decimal(self, value: Decimal) -> Decimal:
-        if value.is_finite() and -value.as_tuple().exponent <= self.scale or value == value.to_integral_value():  # type: ignore[operator]  # finite: the exponent is an int
+        if (value.is_finite() and -value.as_tuple().exponent <= self.scale) or value == value.to_integral_value():  # type: ignore[operator]  # finite: the exponent is an int
             scaled = int(value.scaleb(self.scale))
             if abs(scaled) < 10**self.precision:
                 return Decimal(scaled).scaleb(-self.scale)

@@ -10,12 +10,12 @@ from typing import Any
 
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
+from vigilog.engine.places import inputs, outputs
 from vigilog.executors.choose import Chosen, choose
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
 from vigilog.executors.evaluation import Evaluation, Stats
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
-from vigilog.engine.places import inputs, outputs
 from vigilog.files.place import Place
 from vigilog.files.writer import staged
 from vigilog.language.check import check
@@ -35,7 +35,9 @@ class Result:
         return self.relations[relation]
 
 
-def evaluate(program: str | Program, facts: Mapping[str, Iterable[Iterable[Any]]] | None = None, engine: str = "embedded", watch: Watch | None = None) -> Result:
+def evaluate(
+    program: str | Program, facts: Mapping[str, Iterable[Iterable[Any]]] | None = None, engine: str = "embedded", watch: Watch | None = None
+) -> Result:
     """Evaluates a program over rows given in memory; gives its output relations, or all if it names none.
 
     >>> text = '''

@@ -59,5 +59,6 @@ class Watch:
 
     def timed_out(self) -> Stopped:
         return Stopped(
-            f"{self.doing} did not come to an end within {self.timeout:g} s (round {self.rounds}); allow more with --timeout, or bound the recursion", "timeout"
+            f"{self.doing} did not come to an end within {self.timeout:g} s (round {self.rounds}); allow more with --timeout, or bound the recursion",
+            "timeout",
         )

@@ -95,7 +95,7 @@ class Stage:
             for hidden, final in self.moves:
                 if final.is_dir():
                     shutil.rmtree(final)
-                os.replace(hidden, final)
+                hidden.replace(final)
         except OSError as reason:
             raise DataError(f"{final}: cannot be written: {reason.strerror or reason}", "unwritable") from None
         self.moves, self.made = [], []

@@ -12,6 +12,7 @@ from lark import Token, Transformer, v_args
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
+from vigilog.core.values import SYMBOL
 from vigilog.language import refused
 from vigilog.language.syntax import (
     Aggregate,
@@ -25,7 +26,6 @@ from vigilog.language.syntax import (
     Functor,
     Literal,
     Negation,
-    Program,
     Rule,
     Statement,
     Term,
@@ -43,6 +43,7 @@ PRECEDENCE = {
     for level, operators in enumerate(("lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %"))
     for operator in operators.split()
 }
+_TOLD = ("REFUSED_DIRECTIVE", "REFUSED_CHARACTER", "UNCLOSED_STRING")
 NEW_STATEMENT = ("DECL", "TYPE", "IO_DIRECTIVE", "REFUSED_DIRECTIVE")
 _ESCAPES = {**dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)), '"': '"', "'": "'", "\\": "\\", "?": "?"}
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
@@ -102,9 +103,12 @@ class Builder(Transformer[Token, Any]):
         if token.type == "REFUSED_DIRECTIVE":
             self._unsupported(refused.DIRECTIVES[str(token)], token)
         elif token.type == "REFUSED_CHARACTER":
-            self._unsupported(refused.CHARACTERS[str(token)], token)
+            if token != "]":  # told at its [
+                self._unsupported(refused.CHARACTERS[str(token)], token)
         elif token.type == "UNCLOSED_STRING":
-            self.findings.error("syntax", "this string has no end", self._span(token), rule="a string ends on its line", hint='close it with "')
+            self.findings.error(
+                "syntax", "this string has no end", self._span(token), rule="a string ends on its line", hint='close it with "'
+            )
         elif token.type == "UNCLOSED_COMMENT":
             self.findings.error("syntax", "this comment has no end", self._span(token), hint="close it with */")
             return True
@@ -114,16 +118,22 @@ class Builder(Transformer[Token, Any]):
 
     def _unsupported(self, what: str, part: Any) -> None:
         self.findings.error(
-            "unsupported", f"Vigilog does not have {what}", self._span(part), rule="the language is Soufflé's core; docs/language.md lists it"
+            "unsupported",
+            f"Vigilog does not have {what}",
+            self._span(part),
+            rule="the language is Soufflé's core; docs/language.md lists it",
         )
 
     def _syntax_error(self, tokens: list[Token], index: int) -> None:
         if index == len(tokens):
             if tokens:
-                self.findings.error("syntax", "the text ends in the middle of a statement", self._span(tokens[-1]), hint="end it with a full stop")
+                self.findings.error(
+                    "syntax", "the text ends in the middle of a statement", self._span(tokens[-1]), hint="end it with a full stop"
+                )
             return
         token = tokens[index]
-        if token.type in ("REFUSED_DIRECTIVE", "REFUSED_CHARACTER", "UNCLOSED_STRING"):
+        statement = self._statement(tokens, index)
+        if any(part.type in _TOLD or str(part) in refused.QUALIFIERS for part in statement):
             return  # told already, by name
         before = tokens[index - 1] if index else None
         following = tokens[index + 1] if index + 1 < len(tokens) else None
@@ -134,13 +144,29 @@ class Builder(Transformer[Token, Any]):
             else:
                 hint = did_you_mean(word, DIRECTIVES) or f"directives are {', '.join(DIRECTIVES)}"
                 self.findings.error("syntax", f"there is no directive {word}", self._span(token, following), hint=hint)
+        elif token == "{" and statement[0].type == "TYPE":
+            self._unsupported("algebraic data types", token)
         elif token == "<=" and before == ")":
             self._unsupported("subsumption", token)
         elif before is not None and token.type in NEW_STATEMENT and before != ".":
-            self.findings.error("syntax", f"'{token}' begins a new statement, but the one before it has no end", self._span(token), hint="end it with a full stop")
+            self.findings.error(
+                "syntax",
+                f"'{token}' begins a new statement, but the one before it has no end",
+                self._span(token),
+                hint="end it with a full stop",
+            )
         else:
             message = f"'{token}' cannot stand here" + (f", after '{before}'" if before is not None else "")
             self.findings.error("syntax", message, self._span(token), hint=_hint(token, before))
+
+    def _statement(self, tokens: list[Token], index: int) -> list[Token]:
+        """The tokens of the statement an error is in, up to the error."""
+        start = index
+        while start > 0 and tokens[start - 1] != "." and tokens[start].type not in NEW_STATEMENT:
+            start -= 1
+        if start == index and start > 0 and tokens[start - 1] != ".":
+            return [*self._statement(tokens, index - 1), tokens[index]]
+        return tokens[start : index + 1]
 
     # -- declarations and directives
 
@@ -300,7 +326,8 @@ class Builder(Transformer[Token, Any]):
 
     def _functor(self, name: str, args: tuple[Any, ...], span: Span) -> Term:
         inner = tuple(self._term(arg) for arg in args)
-        return self._bounded(Functor(name, inner, span=span), inner)
+        built: Term = self._bounded(Functor(name, inner, span=span), inner)
+        return built
 
     def variable(self, name: Token) -> Term:
         if str(name) in refused.VARIABLES:
@@ -332,12 +359,14 @@ class Builder(Transformer[Token, Any]):
         return self._functor(str(operator), args, self._span(operator, args[-1]))
 
     def count(self, operator: Token, body: tuple[Literal, ...]) -> Term:
-        return self._bounded(Aggregate("count", None, body, span=self._span(operator, body[-1])), body)
+        built: Term = self._bounded(Aggregate("count", None, body, span=self._span(operator, body[-1])), body)
+        return built
 
     def aggregate(self, operator: Token, target: Any, body: tuple[Literal, ...]) -> Term:
         inner = self._term(target)
         span = self._span(operator, body[-1])
-        return self._bounded(Aggregate(str(operator), inner, body, span=span), (inner, *body))
+        built: Term = self._bounded(Aggregate(str(operator), inner, body, span=span), (inner, *body))
+        return built
 
     def braces(self, body: Any) -> tuple[Literal, ...]:
         return self._literals(body) if isinstance(body, _Call) else self._conjoined(self._closed(body))
@@ -356,10 +385,16 @@ class Builder(Transformer[Token, Any]):
             case _Call():
                 if part.name in refused.FUNCTORS:
                     self._unsupported(refused.FUNCTORS[part.name], part)
-                return self._bounded(Functor(part.name, part.args, span=part.span), part.args)
+                built: Term = self._bounded(Functor(part.name, part.args, span=part.span), part.args)
+                return built
             case Variable() | Wildcard() | Constant() | Functor() | Aggregate():
                 return part
-        self.findings.error("syntax", "this literal stands where a term should", self._span(part), rule="terms are variables, constants and what is computed from them")
+        self.findings.error(
+            "syntax",
+            "this literal stands where a term should",
+            self._span(part),
+            rule="terms are variables, constants and what is computed from them",
+        )
         return Wildcard(span=part.span)
 
     def _bounded(self, node: Any, inner: Iterable[Any]) -> Any:
@@ -370,7 +405,13 @@ class Builder(Transformer[Token, Any]):
             return node
         if depth == MAX_DEPTH + 1 and self.deep_line != node.span.line:
             self.deep_line = node.span.line
-            self.findings.error("nesting", f"this nests more than {MAX_DEPTH} levels deep", node.span, rule=f"terms and parentheses nest at most {MAX_DEPTH} levels", hint="name a part of it by a relation or a variable of its own")
+            self.findings.error(
+                "nesting",
+                f"this nests more than {MAX_DEPTH} levels deep",
+                node.span,
+                rule=f"terms and parentheses nest at most {MAX_DEPTH} levels",
+                hint="name a part of it by a relation or a variable of its own",
+            )
         return Constant(0, span=node.span) if isinstance(node, Term) else Truth(True, node.span)
 
     def _unescaped(self, token: Token) -> str:
@@ -378,11 +419,16 @@ class Builder(Transformer[Token, Any]):
             body = found[1]
             if body[0] in "xuU" and len(body) > 1:
                 code = int(body[1:], 16)
+                if code == 0:
+                    self.findings.error("range", "the character U+0000 cannot stand in a symbol", self._span(token), rule=SYMBOL.form)
+                    return ""
                 if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF:
                     return chr(code)
             elif body in _ESCAPES:
                 return _ESCAPES[body]
-            place = Span(self.file, token.line or 1, (token.column or 1) + 1 + found.start(), token.line or 1, (token.column or 1) + 1 + found.end())
+            place = Span(
+                self.file, token.line or 1, (token.column or 1) + 1 + found.start(), token.line or 1, (token.column or 1) + 1 + found.end()
+            )
             known = " ".join(f"\\{key}" for key in _ESCAPES)
             self.findings.error("syntax", f"there is no escape {found[0]}", place, rule=f"escapes are {known} \\xHH \\uHHHH \\UHHHHHHHH")
             return ""
@@ -403,7 +449,9 @@ def _flattened(branch: tuple[Literal, ...]) -> tuple[tuple[Literal, ...], ...]:
 
 
 def _negatable(constant: Constant) -> bool:
-    return isinstance(constant.value, int | Decimal) and not isinstance(constant.value, bool) and not constant.unsigned and constant.value > 0
+    return (
+        isinstance(constant.value, int | Decimal) and not isinstance(constant.value, bool) and not constant.unsigned and constant.value > 0
+    )
 
 
 def _hint(token: Token, before: Token | None) -> str:

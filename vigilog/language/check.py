@@ -38,7 +38,8 @@ def check(program: Program | str, name: str = "program") -> Checked:
     check_stratified(program, findings)
     findings.raise_errors(program.text)
     _warn(program, findings)
-    return Checked(typed, tuple(findings.warnings))
+    warnings = sorted(findings.warnings, key=lambda found: (found.span.line, found.span.column))
+    return Checked(typed, tuple(warnings))
 
 
 def _warn(program: Program, findings: Findings) -> None:
@@ -48,7 +49,9 @@ def _warn(program: Program, findings: Findings) -> None:
         _warn_single_variables(rule, findings)
     for declaration in program.declarations:
         if declaration.relation not in used:
-            findings.warn("unused-relation", f"nothing uses {declaration.relation}", declaration.span, hint="remove it, or give it an .output")
+            findings.warn(
+                "unused-relation", f"nothing uses {declaration.relation}", declaration.span, hint="remove it, or give it an .output"
+            )
 
 
 def _warn_single_variables(rule: Rule, findings: Findings) -> None:
@@ -56,4 +59,9 @@ def _warn_single_variables(rule: Rule, findings: Findings) -> None:
     count = Counter(variable.name for variable in found)
     for variable in found:
         if count[variable.name] == 1 and not variable.name.startswith("_"):
-            findings.warn("single-variable", f"{variable.name} occurs only once in this rule", variable.span, hint=f"write _ if its value does not matter, or _{variable.name.lstrip('?')} to keep the name")
+            findings.warn(
+                "single-variable",
+                f"{variable.name} occurs only once in this rule",
+                variable.span,
+                hint=f"write _ if its value does not matter, or _{variable.name.lstrip('?')} to keep the name",
+            )

@@ -70,7 +70,9 @@ FUNCTORS: dict[str, Signature] = {
 }
 
 # Functors that have a value for all arguments, so that nothing needs to guard them.
-TOTAL = frozenset("band bor bxor bnot bshl bshr bshru land lor lxor lnot min max cat strlen to_string".split())
+TOTAL = frozenset(
+    ["band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot", "min", "max", "cat", "strlen", "to_string"]
+)
 
 AGGREGATES: dict[str, Signature] = {
     "count": Signature((), NUMBER),
@@ -169,7 +171,7 @@ def _divide(left: Any, right: Any) -> Any:
 
 
 def _modulo(left: int, right: int) -> int:
-    return left - right * _divide(left, right)
+    return left - right * int(_divide(left, right))
 
 
 def _power(base: Any, exponent: Any) -> Any:
@@ -178,7 +180,7 @@ def _power(base: Any, exponent: Any) -> Any:
             raise ValueError("a negative exponent of an integer")
         if abs(base) > 1 and exponent > 64:
             raise OverflowError
-        return base ** (exponent if abs(base) > 1 else min(exponent, 2 + exponent % 2))
+        return pow(base, exponent if abs(base) > 1 else min(exponent, 2 + exponent % 2))
     if base == 0 and exponent < 0:
         raise ZeroDivisionError
     return math.pow(base, exponent)

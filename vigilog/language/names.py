@@ -9,6 +9,7 @@ from vigilog.language.functors import FUNCTORS
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Constraint,
     Declaration,
     Directive,
     Disjunction,
@@ -56,10 +57,17 @@ def _check_declarations(program: Program, findings: Findings) -> None:
     for declaration in program.declarations:
         name = declaration.relation
         if name in first:
-            findings.error("duplicate", f"{name} is declared twice", declaration.span, rule=f"a relation is declared once; {name} is at {first[name].span}")
+            findings.error(
+                "duplicate",
+                f"{name} is declared twice",
+                declaration.span,
+                rule=f"a relation is declared once; {name} is at {first[name].span}",
+            )
         first.setdefault(name, declaration)
         if declaration.arity > MAX_COLUMNS:
-            findings.error("range", f"{name} has {declaration.arity} columns", declaration.span, rule=f"a relation has at most {MAX_COLUMNS}")
+            findings.error(
+                "range", f"{name} has {declaration.arity} columns", declaration.span, rule=f"a relation has at most {MAX_COLUMNS}"
+            )
         seen: set[str] = set()
         for attribute in declaration.attributes:
             if attribute.name in seen:
@@ -97,7 +105,13 @@ def _check_rule(program: Program, rule: Rule, findings: Findings) -> None:
         _check_atom(program, head, findings)
         for arg in head.args:
             if any(isinstance(term, Wildcard) for term in subterms(arg)):
-                findings.error("wildcard", "_ cannot stand in a head", arg.span, rule="every value of a derived row must be known", hint="use a variable that the body binds")
+                findings.error(
+                    "wildcard",
+                    "_ cannot stand in a head",
+                    arg.span,
+                    rule="every value of a derived row must be known",
+                    hint="use a variable that the body binds",
+                )
             _check_term(program, arg, findings)
     _check_body(program, rule.body, findings)
 
@@ -115,7 +129,7 @@ def _check_body(program: Program, body: tuple[Literal, ...], findings: Findings)
             case Disjunction():
                 for branch in literal.branches:
                     _check_body(program, branch, findings)
-        if hasattr(literal, "op"):
+        if isinstance(literal, Constraint):
             if literal.op in ("match", "contains") and len(literal.args) != 2:
                 findings.error("arity", f"{literal.op} takes 2 arguments, not {len(literal.args)}", literal.span)
             for arg in literal.args:
@@ -126,7 +140,13 @@ def _check_operand(program: Program, term: Term, findings: Findings) -> None:
     """A term that is computed: no `_` in it outside an aggregate."""
     for inner in subterms(term):
         if isinstance(inner, Wildcard):
-            findings.error("wildcard", "_ has no value to compute with", inner.span, rule="_ may stand only as an argument of its own in an atom of a body", hint="use a variable")
+            findings.error(
+                "wildcard",
+                "_ has no value to compute with",
+                inner.span,
+                rule="_ may stand only as an argument of its own in an atom of a body",
+                hint="use a variable",
+            )
     _check_term(program, term, findings)
 
 
@@ -146,7 +166,9 @@ def _check_functor(program: Program, functor: Functor, findings: Findings) -> No
         hint = did_you_mean(functor.name, FUNCTORS)
         if functor.name in program.relations:
             hint = f"{functor.name} is a relation: give it a literal of its own"
-        findings.error("unknown-functor", f"there is no functor {functor.name}", functor.span, rule="docs/language.md lists the functors", hint=hint)
+        findings.error(
+            "unknown-functor", f"there is no functor {functor.name}", functor.span, rule="docs/language.md lists the functors", hint=hint
+        )
     elif not signature.accepts(len(functor.args)):
         count = f"{len(signature.args)} or more" if signature.variadic else str(len(signature.args))
         findings.error("arity", f"{functor.name} takes {count} arguments, not {len(functor.args)}", functor.span)

@@ -64,10 +64,11 @@ def _parse_from(lark: Lark, tokens: list[Token], position: int, builder: Builder
             if index < len(tokens):
                 parser.feed_token(tokens[index])
             else:
-                parser.feed_eof(tokens[-1] if tokens else None)
+                parser.feed_eof(tokens[-1] if tokens else None)  # type: ignore[no-untyped-call]  # lark's own
         except UnexpectedInput:
             builder._syntax_error(tokens, index)
-            return _next_statement(tokens, index)
+            begins = index < len(tokens) and tokens[index].type in NEW_STATEMENT and tokens[index].type != "REFUSED_DIRECTIVE"
+            return index if begins and index > position else _next_statement(tokens, index)
     return len(tokens) + 1
 
 
@@ -92,5 +93,3 @@ def _machine() -> tuple[Lark, Builder]:
     builder = Builder()
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, start=["program", "refused"], parser="lalr", lexer="basic", transformer=builder), builder
-
-

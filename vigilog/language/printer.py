@@ -23,7 +23,7 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Program,
-    Rule,
+    Statement,
     Term,
     Truth,
     TypeDefinition,
@@ -36,11 +36,11 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a
 
 def show(program: Program) -> str:
     """The whole program, one statement a line."""
-    parts = (*program.types, *program.declarations, *program.directives, *program.rules)
+    parts: tuple[Statement, ...] = (*program.types, *program.declarations, *program.directives, *program.rules)
     return "\n".join(show_statement(part) for part in parts)
 
 
-def show_statement(part: TypeDefinition | Declaration | Directive | Rule) -> str:
+def show_statement(part: Statement) -> str:
     match part:
         case TypeDefinition():
             return f".type {part.name} {'<:' if part.subtype else '='} {' | '.join(part.members)}"

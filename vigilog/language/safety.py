@@ -32,7 +32,9 @@ _RULE = "a variable must stand in a positive atom, or be given by = from variabl
 def check_safety(rule: Rule, findings: Findings) -> None:
     scope = names(rule)
     grounded = grounded_by(rule.body, set(), scope)
-    reported: set[str] = set()
+    roots = scope - grounded - set(_following(rule.body, grounded, scope))
+    followed = grounded_by(rule.body, grounded | roots, scope) - roots
+    grounded, reported = (followed, set[str]()) if roots else (grounded, set[str]())
     for head in rule.heads:
         for term in head.args:
             _check_term(term, grounded, scope, rule, reported, findings)
@@ -59,14 +61,25 @@ def grounded_by(body: tuple[Literal, ...], given: set[str], scope: set[str]) -> 
             return grounded
 
 
+def _following(body: tuple[Literal, ...], grounded: set[str], scope: set[str]) -> Iterator[str]:
+    """Variables that would be grounded by `=` if others were: an error about them would only repeat the one about those."""
+    for literal in body:
+        if isinstance(literal, Disjunction):
+            for branch in literal.branches:
+                yield from _following(branch, grounded, scope)
+        elif isinstance(literal, Constraint) and literal.op == "=":
+            left, right = literal.args
+            for variable, term in ((left, right), (right, left)):
+                if isinstance(variable, Variable) and not isinstance(term, Variable) and variable.name not in needs(term, scope):
+                    yield variable.name
+
+
 def needs(term: Term, scope: set[str]) -> set[str]:
     """The variables of `scope` that a term needs to have a value: an aggregate needs those it shares with the scope."""
     return names(term) | (names(term, into_aggregates=True) & scope)
 
 
-def _check_body(
-    body: tuple[Literal, ...], grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings
-) -> None:
+def _check_body(body: tuple[Literal, ...], grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings) -> None:
     for literal in body:
         if isinstance(literal, Disjunction):
             for branch in literal.branches:
@@ -80,15 +93,15 @@ def _check_term(term: Term, grounded: set[str], scope: set[str], rule: Rule, rep
     for variable in variables(term):
         if variable.name not in grounded and variable.name not in reported:
             reported.add(variable.name)
-            findings.error("ungrounded", f"{variable.name} has no values to take", variable.span, rule=_RULE, hint=_hint(variable.name, rule))
+            findings.error(
+                "ungrounded", f"{variable.name} has no values to take", variable.span, rule=_RULE, hint=_hint(variable.name, rule)
+            )
     for inner in subterms(term):
         if isinstance(inner, Aggregate):
             _check_aggregate(inner, grounded, scope, rule, reported, findings)
 
 
-def _check_aggregate(
-    aggregate: Aggregate, grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings
-) -> None:
+def _check_aggregate(aggregate: Aggregate, grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings) -> None:
     own = names_in(aggregate)
     inner_scope = scope | own
     given = {name for name in grounded if name in scope}

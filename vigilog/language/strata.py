@@ -68,20 +68,21 @@ def check_stratified(program: Program, findings: Findings) -> None:
                 if positive or component is None or head.relation not in component.relations:
                     continue
                 cycle = [head.relation, *_path(program, atom.relation, head.relation, set(component.relations))]
-                how = "!" if any(atom is inner for inner, sign in atoms(rule.body) if not sign) else ""
-                arrows = f"{cycle[0]} ← {how or ''}" + " ← ".join(cycle[1:])
+                operator = _aggregated_by(rule, atom)
+                first = f"{operator}({cycle[1]})" if operator else f"!{cycle[1]}"
+                through = f"the aggregate {operator}" if operator else "negation"
                 findings.error(
                     "stratification",
-                    f"{head.relation} depends on itself through {_through(rule, atom)}: {arrows}",
+                    f"{head.relation} depends on itself through {through}: {' ← '.join([cycle[0], first, *cycle[2:]])}",
                     atom.span,
                     rule="a relation may not depend on itself through negation or an aggregate, because then it has no single meaning",
                     hint="compute what is negated or aggregated in a relation that does not need this one",
                 )
 
 
-def _through(rule: Rule, atom: Atom) -> str:
-    inside = [aggregate for aggregate in (*aggregates(rule),) if any(inner is atom for inner, _ in atoms(aggregate.body))]
-    return f"the aggregate {inside[0].op}" if inside else "negation"
+def _aggregated_by(rule: Rule, atom: Atom) -> str:
+    inside = [aggregate.op for aggregate in aggregates(rule) if any(inner is atom for inner, _ in atoms(aggregate.body))]
+    return inside[0] if inside else ""
 
 
 def _path(program: Program, start: str, goal: str, within: set[str]) -> list[str]:

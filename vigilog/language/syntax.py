@@ -293,7 +293,9 @@ def rename_literal(literal: Literal, bindings: Mapping[str, Term]) -> Literal:
         case Atom() | Constraint():
             return replace(literal, args=tuple(rename(arg, bindings) for arg in literal.args))
         case Negation():
-            return replace(literal, literal=rename_literal(literal.literal, bindings))
+            inner = rename_literal(literal.literal, bindings)
+            assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+            return replace(literal, literal=inner)
         case Disjunction():
             branches = tuple(tuple(rename_literal(part, bindings) for part in branch) for branch in literal.branches)
             return replace(literal, branches=branches)

@@ -69,22 +69,30 @@ class _NamedTypes:
         for member in definition.members:
             try:
                 bases[member] = self.base(member)
-            except KeyError as unknown:
-                self.unknown(str(unknown.args[0]), definition, findings)
+            except KeyError:
+                if member not in self.defined:  # else noted with that type
+                    self.unknown(member, definition, findings)
                 return
             except RecursionError:
                 findings.error("type", f"the type {definition.name} is defined by itself", definition.span)
                 return
         if len(set(bases.values())) > 1:
             parts = ", ".join(f"{member} is a {base}" for member, base in bases.items())
-            findings.error("type", f"the parts of {definition.name} are of different kinds: {parts}", definition.span, rule="a union has one base type")
+            findings.error(
+                "type", f"the parts of {definition.name} are of different kinds: {parts}", definition.span, rule="a union has one base type"
+            )
 
     def unknown(self, name: str, place: TypeDefinition | Attribute, findings: Findings) -> None:
         known = [*BUILTIN, "decimal(p,s)", *self.defined]
         hint = did_you_mean(name, known) or f"types are {', '.join(known)}"
         found = _DECIMAL_NAME.fullmatch(name)
         if found:
-            findings.error("range", f"there is no type {name}", place.span, rule="a decimal has 1 to 18 digits, and no more of them after the point than in all")
+            findings.error(
+                "range",
+                f"there is no type {name}",
+                place.span,
+                rule="a decimal has 1 to 18 digits, and no more of them after the point than in all",
+            )
         else:
             findings.error("unknown-type", f"there is no type {name}", place.span, hint=hint)
 
@@ -102,7 +110,7 @@ class _NamedTypes:
             raise RecursionError
         if name not in self.defined:
             raise KeyError(name)
-        return [self.base(member, (*path, name)) for member in self.defined[name].members][0]
+        return self.base(self.defined[name].members[0], (*path, name))
 
     def part_of(self, name: str, whole: str) -> bool:
         """Whether every value of type `name` is one of type `whole`."""
@@ -121,7 +129,8 @@ def _declaration(declaration: Declaration, types: _NamedTypes, findings: Finding
         try:
             attributes.append(replace(attribute, type=types.base(attribute.type_name)))
         except KeyError:
-            types.unknown(attribute.type_name, attribute, findings)
+            if attribute.type_name not in types.defined:  # else noted with the type's own definition
+                types.unknown(attribute.type_name, attribute, findings)
         except RecursionError:
             pass  # noted with the type's own definition
     return replace(declaration, attributes=tuple(attributes))
@@ -135,6 +144,7 @@ class _Cell:
     type: Type | None = None
     reason: str = ""
     joined: _Cell | None = None
+    broken: bool = False  # an error was told already; no other follows from it
 
     def root(self) -> _Cell:
         cell = self
@@ -166,9 +176,9 @@ class _RuleTypes:
     def rule(self, rule: Rule) -> Rule:
         self.scopes.append((names(rule), {}))
         before = len(self.findings.errors)
+        self.body(rule.body)
         for head in rule.heads:
             self.atom(head)
-        self.body(rule.body)
         for head in rule.heads:
             self.named_types(rule, head)
         if len(self.findings.errors) > before:
@@ -179,10 +189,12 @@ class _RuleTypes:
     # -- first way: constraints between cells
 
     def body(self, body: tuple[Literal, ...]) -> None:
+        """Atoms first: what a column says of a variable is what the rest is measured by."""
+        for literal in body:
+            if isinstance(literal, Atom):
+                self.atom(literal)
         for literal in body:
             match literal:
-                case Atom():
-                    self.atom(literal)
                 case Negation():
                     self.body((literal.literal,))
                 case Constraint(op="match" | "contains"):
@@ -238,7 +250,7 @@ class _RuleTypes:
 
     def join(self, first: _Cell, second: _Cell, place: Term, functor: str = "") -> None:
         first, second = first.root(), second.root()
-        if first is second:
+        if first is second or first.broken or second.broken:
             return
         kinds = first.kinds & second.kinds
         type_ = first.type or second.type
@@ -247,7 +259,10 @@ class _RuleTypes:
             where = f" by {functor}" if functor else ""
             what = f"{place.name} is" if isinstance(place, Variable) else "this is"
             rule = "both sides of a comparison, and all places of a variable, have one type"
-            self.findings.error("type", f"{what} {first}, but {second} is needed here{where}", place.span, rule=rule, hint=_conversion(first, second))
+            self.findings.error(
+                "type", f"{what} {first}, but {second} is needed here{where}", place.span, rule=rule, hint=_conversion(first, second)
+            )
+            second.broken = True
             return
         first.joined = second
         second.kinds, second.type = kinds, type_
@@ -264,7 +279,9 @@ class _RuleTypes:
             if sources and not any(self.types.part_of(source, attribute.type_name) for source in sources):
                 found = " and ".join(sorted(sources))
                 message = f"{arg.name} is a {found}, but column {attribute.name} of {head.relation} takes a {attribute.type_name}"
-                self.findings.error("type", message, arg.span, rule="a subtype goes where its base type is asked for, not the other way round")
+                self.findings.error(
+                    "type", message, arg.span, rule="a subtype goes where its base type is asked for, not the other way round"
+                )
 
     def sources(self, name: str, body: tuple[Literal, ...]) -> Iterator[str]:
         for literal in body:
@@ -296,7 +313,9 @@ class _RuleTypes:
         if literal.op == "match" if isinstance(literal, Constraint) else False:
             pattern = typed.args[0]
             if isinstance(pattern, Constant) and compiled(str(pattern.value)) is None:
-                self.findings.error("pattern", "this is no regular expression", pattern.span, rule="match takes the syntax of Python's re module")
+                self.findings.error(
+                    "pattern", "this is no regular expression", pattern.span, rule="match takes the syntax of Python's re module"
+                )
         return typed
 
     def typed_args(self, args: tuple[Term, ...]) -> tuple[Term, ...]:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from vigilog.core.values import Type, Value
 
-Sql = exp.Expression
+Sql = exp.Expr
 
 
 class Dialect(Protocol):
@@ -59,7 +59,11 @@ def call(name: str, *args: Sql | int | str) -> Sql:
 
 
 def paren(sql: Sql) -> Sql:
-    return sql if isinstance(sql, exp.Column | exp.Literal | exp.Anonymous | exp.Paren | exp.Subquery | exp.Placeholder) else exp.Paren(this=sql)
+    return (
+        sql
+        if isinstance(sql, exp.Column | exp.Literal | exp.Anonymous | exp.Paren | exp.Subquery | exp.Placeholder)
+        else exp.Paren(this=sql)
+    )
 
 
 def binary(kind: type[exp.Binary], left: Sql, right: Sql) -> Sql:

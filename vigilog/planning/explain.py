@@ -38,7 +38,9 @@ def explain_sql(program: Program, dialect: Dialect) -> str:
             if not rule.body:
                 continue
             parts.append(f"-- {rule.source.span}: {show_statement(rule)}")
-            recursive = [i for i, part in enumerate(rule.body) if isinstance(part, Atom) and part.relation in component.relations]
+            recursive: list[int | None] = [
+                i for i, part in enumerate(rule.body) if isinstance(part, Atom) and part.relation in component.relations
+            ]
             parts += [_statement(rule, layout, dialect, place) for place in recursive or [None]]
     return "\n".join(parts)
 
@@ -50,7 +52,7 @@ def _statement(rule: Rule, layout: Layout, dialect: Dialect, first: int | None) 
 
     chosen = select(rule, layout, dialect, Choice(first=first, table=table))
 
-    def literal(node: exp.Expression) -> exp.Expression:
+    def literal(node: exp.Expr) -> exp.Expr:
         return exp.Literal.string(chosen.parameters[node.name]) if isinstance(node, exp.Placeholder) else node
 
     return chosen.sql.transform(literal).sql(dialect.name, normalize_functions=False, pretty=True) + ";\n"

@@ -12,6 +12,7 @@ from vigilog.core.schema import PRESENT, distinct
 from vigilog.core.values import BOOLEAN, Type
 from vigilog.language.syntax import Declaration, Program
 
+
 class Layout:
     """The SQL names of a program's relations and columns, and the columns' types. Tables may have a prefix of their own."""
 

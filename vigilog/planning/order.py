@@ -43,4 +43,4 @@ def fanout(atom: Atom, bound: Collection[str], rows: int) -> float:
     (10000.0, 100.0, 1.0)
     """
     free = sum(1 for arg in atom.args if isinstance(arg, Wildcard) or (isinstance(arg, Variable) and arg.name not in bound))
-    return float(max(rows, 1)) ** (free / len(atom.args) if atom.args else 0.0)
+    return float(pow(float(max(rows, 1)), free / len(atom.args) if atom.args else 0.0))

@@ -65,7 +65,7 @@ class Selection:
 def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice()) -> Selection:
     """The SELECT whose rows are what the rule derives, named by the head's columns; duplicates are not removed."""
     builder = _Builder(layout, dialect, choice)
-    query = _Query(builder, dict(), names(rule))
+    query = _Query(builder, {}, names(rule))
     query.solve(rule.body, choice.first)
     values = [query.guarded(arg) for arg in rule.head.args] or [dialect.constant(True, BOOLEAN)]
     columns = layout.columns[rule.head.relation]
@@ -337,7 +337,7 @@ class _Query:
         """
         alias = self.stage([])
         around, _ = self.tables[0]
-        assert isinstance(around, exp.Expression), "a stage is a SELECT"
+        assert isinstance(around, exp.Expr), "a stage is a SELECT"
         results: list[Sql] = []
         for aggregate in aggregates:
             keys = sorted(needs(aggregate, self.scope))
@@ -358,7 +358,7 @@ class _Query:
         assert alias, "a stage has an alias"
         return results
 
-    def take_bindings(self, around: exp.Expression, columns: Mapping[str, str]) -> None:
+    def take_bindings(self, around: exp.Expr, columns: Mapping[str, str]) -> None:
         """Starts from the distinct bindings of a SELECT's columns."""
         inside, alias = self.builder.alias(), self.builder.alias()
         distinct_ = exp.Select(expressions=[exp.column(column, inside, quoted=True) for column in columns.values()]).distinct()
@@ -417,4 +417,4 @@ def _type(term: Term) -> Type:
 
 
 def _partial(term: Term) -> bool:
-    return any(isinstance(inner, Functor) and not (inner.name in TOTAL) for inner in subterms(term))
+    return any(isinstance(inner, Functor) and inner.name not in TOTAL for inner in subterms(term))

@@ -19,8 +19,8 @@ from itertools import count
 from sqlglot import exp
 
 from vigilog.core.values import FLOAT, Type, Value
-from vigilog.spark.values import TIMESTAMP_PATTERN, spark_type
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
+from vigilog.spark.values import TIMESTAMP_PATTERN, spark_type
 
 
 @dataclass(frozen=True)
@@ -240,5 +240,3 @@ def _float(name: str, args: Sequence[Sql]) -> Sql:
     for odd in ("Infinity", "-Infinity", "NaN"):
         result = call("nullif", result, cast(exp.Literal.string(odd), "double"))
     return binary(exp.Add, result, zero)
-
-

@@ -96,7 +96,7 @@ class SqliteDialect:
 
     def constant(self, value: Value, type_: Type) -> Sql:
         encode = encoder(type_)
-        stored = encode(value) if encode else value
+        stored: Any = encode(value) if encode else value
         if isinstance(stored, str):
             return exp.Literal.string(stored)
         if isinstance(stored, float):
@@ -215,7 +215,7 @@ def _whole(sql: Sql) -> Sql:
 def _unchecked(sql: Sql) -> Sql:
     """An operand of integer arithmetic needs no check of its own: a REAL stays one up to the check at the root."""
     inner = sql.args.get("unchecked")
-    return inner.copy() if isinstance(inner, exp.Expression) else sql
+    return inner.copy() if isinstance(inner, exp.Expr) else sql
 
 
 def _once(sql: Sql, condition: Callable[[Sql], Sql], function: str) -> Sql:
@@ -320,4 +320,3 @@ AGGREGATES: dict[str, type] = {
     "v_sum_unsigned": _UnsignedSum,
     "v_mean_unsigned": _UnsignedMean,
 }
-

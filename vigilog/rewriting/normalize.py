@@ -32,7 +32,6 @@ from vigilog.language.syntax import (
     Wildcard,
     names,
     rename,
-
     variables,
 )
 
@@ -124,7 +123,9 @@ class _Normalizer:
         if any(isinstance(part, Disjunction) for part in aggregate.body):
             named = tuple(_named_wildcards(part, fresh) for part in aggregate.body)
             ways = self.alternatives(Rule((), span=aggregate.span), named)
-            body: list[Literal] = list(ways[0]) if len(ways) == 1 else [Disjunction(tuple(ways), aggregate.span)] if ways else [Truth(False)]
+            body: list[Literal] = (
+                list(ways[0]) if len(ways) == 1 else [Disjunction(tuple(ways), aggregate.span)] if ways else [Truth(False)]
+            )
         else:
             parts = [part for part in aggregate.body if part != Truth(True)]
             body = [plain for part in parts for plain in ([part] if isinstance(part, Truth) else self.lift(part, fresh))]
@@ -205,6 +206,3 @@ def _fresh(taken: set[str]) -> Iterator[str]:
 def _numbered(stem: str) -> Iterator[str]:
     yield stem
     yield from (f"{stem}{number}" for number in count(2))
-
-
-

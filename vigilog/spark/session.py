@@ -125,7 +125,7 @@ def _configure(found: SparkSession) -> None:
 def _is_stopped(found: SparkSession) -> bool:
     if os.environ.get("SPARK_REMOTE") or type(found).__module__.startswith("pyspark.sql.connect"):
         return bool(getattr(found, "is_stopped", False))
-    return found.sparkContext._jsc is None  # type: ignore[attr-defined]  # pyspark has no public way to ask
+    return found.sparkContext._jsc is None  # pyspark has no public way to ask
 
 
 def ensure_java() -> None:

@@ -102,5 +102,3 @@ def _one_file(lines: DataFrame, place: Place, path: Path) -> None:
                     shutil.copyfileobj(source, file)
     finally:
         shutil.rmtree(parts, ignore_errors=True)
-
-

@@ -6,8 +6,8 @@ number, lines with a column too many. Whoever settles the frame counts these, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 import tempfile
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +73,9 @@ def refusal(session: SparkSession, place: Place) -> DataError:
         if row[f"null{index}"] and not place.skip_nulls:
             return reader.null_error(where, place, column)
         if not row[f"good{index}"]:
-            return DataError(f"{where}: column {column} of {place.relation}: {row[f'text{index}']!r} is not a {type_}: {type_.form}", "value")
+            return DataError(
+                f"{where}: column {column} of {place.relation}: {row[f'text{index}']!r} is not a {type_}: {type_.form}", "value"
+            )
     return DataError(f"{where}: a line does not have the {len(place.columns)} columns of {place.relation}, or is not UTF-8", "columns")
 
 
@@ -170,11 +172,15 @@ def _columnar(session: SparkSession, place: Place) -> DataFrame:
     found = [there.get(column) or folded.get(column.lower()) for column in place.columns]
     if None in found:
         missing = ", ".join(column for column, name in zip(place.columns, found, strict=True) if name is None)
-        raise DataError(f"{place.location}: has no column {missing} for {place.relation}; its columns are {', '.join(frame.columns)}", "columns")
+        raise DataError(
+            f"{place.location}: has no column {missing} for {place.relation}; its columns are {', '.join(frame.columns)}", "columns"
+        )
     for column, name, type_ in zip(place.columns, found, place.types, strict=True):
         kind = frame.schema[str(name)].dataType.simpleString()
         if not cells.fits(type_, kind):
-            raise DataError(f"{place.location}: column {column} of {place.relation} is a {type_}, but the source has a {kind} there", "type")
+            raise DataError(
+                f"{place.location}: column {column} of {place.relation} is a {type_}, but the source has a {kind} there", "type"
+            )
     raw = [F.col(f"`{name}`").alias(f"r{i}") for i, name in enumerate(found)]
     return frame.select(*raw, F.lit(True).alias(_LINE_OK), *_metadata(place))
 

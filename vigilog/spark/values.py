@@ -49,7 +49,7 @@ def to_arrow(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row])
     cells = list(zip(*rows, strict=True)) or [()] * len(types)
     arrays = []
     for type_, values in zip(types, cells, strict=True):
-        given = [Decimal(value) for value in values] if type_.kind == "unsigned" else list(values)  # type: ignore[arg-type]  # ints
+        given = [Decimal(value) for value in values] if type_.kind == "unsigned" else list(values)
         arrays.append(pa.array(given, arrow_type(type_)))
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns, types))
 

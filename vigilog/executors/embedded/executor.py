@@ -87,6 +87,11 @@ class TableMachine:
         self.tables, self.layout = tables, tables.layout
         self.sizes: dict[str, int] = {}
         self.derived = 0
+        self.variants: list[tuple[Rule, int]] = []
+        self.turns: dict[str, tuple[str, str]] = {}  # the table of recent rows, the table that takes new ones
+        self.recent: dict[str, int] = {}
+        self.first_round = False
+        self.prepared: dict[tuple[int, int, str, str], _Statement] = {}
 
     def start(self, component: Component) -> int:
         self.component = component
@@ -95,7 +100,9 @@ class TableMachine:
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
         for relation in self.layout.program.relations:
             if relation not in self.sizes:
-                self.sizes[relation] = self.tables.count(relation) if relation in component.relations or not self._derived_later(relation) else 1000
+                self.sizes[relation] = (
+                    self.tables.count(relation) if relation in component.relations or not self._derived_later(relation) else 1000
+                )
         for rule in self.rules:
             if not recursive_positions(rule, component):
                 self._insert(rule)
@@ -148,7 +155,7 @@ class TableMachine:
 
     def _prepare(self) -> None:
         """Makes the tables that take turns, and the indexes for every way to read recent rows."""
-        self.turns: dict[str, tuple[str, str]] = {}
+        self.turns = {}
         taken = {name.lower() for name in self.layout.tables.values()}
         for relation in self.component.relations:
             names = []
@@ -163,7 +170,7 @@ class TableMachine:
         self.recent = {relation: self.sizes[relation] for relation in self.component.relations}
         self.first_round = True
         self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, self.component)]
-        self.prepared: dict[tuple[int, int, str, str], _Statement] = {}
+        self.prepared = {}
 
     def _statement(self, rule: Rule, position: int) -> _Statement:
         """Derives what a rule gives from the recent rows at one place of its body and is not known yet."""
@@ -184,4 +191,3 @@ class TableMachine:
             sql = chosen.sql.sql("sqlite", normalize_functions=False)
             self.prepared[key] = _Statement(f"INSERT OR IGNORE INTO {quote(target)} {sql}", chosen.parameters)
         return self.prepared[key]
-

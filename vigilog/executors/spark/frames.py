@@ -38,7 +38,7 @@ class Frames:
         self.known: set[str] = set()
         self.views: set[str] = set()
         self.actions = 0
-        self.shipped = not self.connect and session.sparkContext.master.startswith("local[")
+        self.shipped = not self.connect and str(session.sparkContext.master).startswith("local[")
         self.saved = {key: session.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
         self.partitions = int(self.saved["spark.sql.shuffle.partitions"] or 2)
         session.addTag(self.tag)

@@ -92,4 +92,3 @@ def float_mean(values: list[float] | None) -> float | None:
         return None
     total = float_sum(values)
     return None if total is None else total / len(values)
-
