@@ -6,14 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vigilog.engine.database import Database
+    from vigilog.engine.database import open_program as open
     from vigilog.engine.evaluate import Result, evaluate
 
 __version__ = "0.1.0"
-__all__ = ["Result", "__version__", "evaluate"]
+__all__ = ["Database", "Result", "__version__", "evaluate", "open"]
+
+_HOME = {
+    "Database": ("vigilog.engine.database", "Database"),
+    "Result": ("vigilog.engine.evaluate", "Result"),
+    "evaluate": ("vigilog.engine.evaluate", "evaluate"),
+    "open": ("vigilog.engine.database", "open_program"),
+}
 
 
 def __getattr__(name: str) -> object:
     """Loads the library when it is first used, so that workers of a cluster import only what they need."""
-    if name in ("evaluate", "Result"):
-        return getattr(import_module("vigilog.engine.evaluate"), name)
+    if name in _HOME:
+        module, attribute = _HOME[name]
+        return getattr(import_module(module), attribute)
     raise AttributeError(f"module 'vigilog' has no attribute {name!r}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,10 +13,13 @@ from typing import Annotated
 import typer
 
 from vigilog.cli.progress import progress
-from vigilog.core.errors import UsageError, VigilogError
+from vigilog.core.errors import DataError, ProgramError, UsageError, VigilogError
 from vigilog.core.values import row_text
+from vigilog.engine.database import open_program
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
+from vigilog.engine.watch import to_line
+from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
 from vigilog.files.writer import line_writer
 from vigilog.language.check import Checked
@@ -23,6 +27,7 @@ from vigilog.language.check import check as check_program
 from vigilog.language.parser import read_program
 from vigilog.planning.dialect import Dialect
 from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
+from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
@@ -93,6 +98,25 @@ def run(
         )
 
 
+@app.command(epilog="""Example: echo '{"insert": {"edge": [["a", "b"]]}}' | vigilog watch graph.dl --snapshot""")
+def watch(
+    program: ProgramPath,
+    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
+    changes: Annotated[str, typer.Option(metavar="FILE", help="A file with one transaction a line; - reads standard input.")] = "-",
+    snapshot: Annotated[bool, typer.Option("--snapshot", help="First print each whole view as plus, with tx 0.")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="Add what each transaction cost.")] = False,
+) -> None:
+    """Reads one transaction a line, prints what each changed in the views: one JSON line for each, at once."""
+    database = open_program(_checked(program).program, facts)
+    refused = False
+    with _lines(changes) as lines:
+        for answer in watch_lines(database, lines, snapshot=snapshot, stats=stats):
+            print(to_line(answer), flush=True)
+            refused = refused or "error" in answer
+    if refused:
+        raise typer.Exit(1)
+
+
 @app.command(epilog="Example: vigilog explain graph.dl --show sql --view closure")
 def explain(
     program: ProgramPath,
@@ -108,7 +132,7 @@ def explain(
             raise UsageError(f"there is no relation {view} in {program}")
         plain = relevant(plain, [view])
     if show is Show.sql:
-        dialect: Dialect = SqliteDialect()
+        dialect: Dialect = SparkDialect() if engine is Engine.spark else SqliteDialect()
         print(explain_sql(plain, dialect))
     else:
         print(explain_rules(plain) if show is Show.rules else explain_strata(plain))
@@ -119,6 +143,18 @@ def _checked(path: Path) -> Checked:
     for warning in checked.warnings:
         print(warning.render(checked.program.text), file=sys.stderr)
     return checked
+
+
+@contextmanager
+def _lines(changes: str) -> Iterator[Iterable[str]]:
+    if changes == "-":
+        yield sys.stdin
+        return
+    try:
+        with Path(changes).open(encoding="utf-8") as file:
+            yield file
+    except OSError as reason:
+        raise DataError(f"{changes}: cannot be read: {reason.strerror}", "unreadable") from None
 
 
 def _print(finished: Finished) -> None:
@@ -134,7 +170,6 @@ def _print(finished: Finished) -> None:
 
 def main() -> None:
     """Runs a command. Exit status: 0 done, 1 the input was refused, 2 wrong usage, 130 interrupted."""
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     try:
         sys.exit(app(standalone_mode=True))
     except UsageError as error:
@@ -150,8 +185,6 @@ def main() -> None:
 
 
 def _fail(error: VigilogError, status: int) -> None:
-    from vigilog.core.errors import ProgramError
-
     print(error if isinstance(error, ProgramError) else f"error[{error.code}]: {error}", file=sys.stderr)
     sys.exit(status)
 

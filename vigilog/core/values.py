@@ -10,7 +10,7 @@ A value is an ordinary Python object: `str`, `int`, `float`, `bool`, `datetime.d
 >>> NUMBER.parse("9223372036854775808")
 Traceback (most recent call last):
 ...
-ValueError: 9223372036854775808 is not a number: it must lie between -2^63 and 2^63-1
+ValueError: 9223372036854775808 is not a number: it must be an integer from -2^63 to 2^63-1
 """
 
 from __future__ import annotations
@@ -162,9 +162,9 @@ class Type:
         """What a value of this type looks like, as the end of a sentence."""
         match self.kind:
             case "number":
-                return "it must lie between -2^63 and 2^63-1"
+                return "it must be an integer from -2^63 to 2^63-1"
             case "unsigned":
-                return "it must lie between 0 and 2^64-1"
+                return "it must be an integer from 0 to 2^64-1"
             case "float":
                 return "it must be a finite decimal number like 1.5 or 2e-3"
             case "boolean":

@@ -162,7 +162,13 @@ class _Cell:
         cell = self.root()
         if cell.type is not None:
             return f"a {cell.type}" + (f" ({cell.reason})" if cell.reason else "")
-        return {ANY: "of any type", NUMERIC: "numeric", INTEGERS: "an integer"}.get(cell.kinds, "a " + " or ".join(sorted(cell.kinds)))
+        return {
+            frozenset({"symbol", "date", "timestamp"}): "text in quotes",
+            frozenset({"float", "decimal"}): "a number with a point",
+            ANY: "of any type",
+            NUMERIC: "numeric",
+            INTEGERS: "an integer",
+        }.get(cell.kinds, "a " + " or ".join(sorted(cell.kinds)))
 
 
 class _RuleTypes:

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from vigilog.core.values import FLOAT, Type, Value
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
-from vigilog.spark.values import TIMESTAMP_PATTERN, spark_type
+from vigilog.spark.types import TIMESTAMP_PATTERN, spark_type
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vigilog.core.values import Type
-from vigilog.spark.values import spark_type
+from vigilog.spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

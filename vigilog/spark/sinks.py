@@ -12,7 +12,7 @@ from vigilog.core.values import Type
 from vigilog.files.place import Place
 from vigilog.files.reader import NULLARY
 from vigilog.files.writer import unwritable
-from vigilog.spark.values import TIMESTAMP_PATTERN
+from vigilog.spark.types import TIMESTAMP_PATTERN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -11,16 +11,6 @@ import pyarrow as pa
 
 from vigilog.core.values import Row, Type, utc
 
-TIMESTAMP_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
-_SPARK = {
-    "symbol": "string",
-    "number": "bigint",
-    "unsigned": "decimal(20,0)",
-    "float": "double",
-    "boolean": "boolean",
-    "date": "date",
-    "timestamp": "timestamp",
-}
 _ARROW = {
     "symbol": pa.string(),
     "number": pa.int64(),
@@ -30,10 +20,6 @@ _ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-
-
-def spark_type(type_: Type) -> str:
-    return str(type_) if type_.kind == "decimal" else _SPARK[type_.kind]
 
 
 def arrow_type(type_: Type) -> pa.DataType:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from vigilog.core.values import Type
 from vigilog.language.functors import apply, compiled, exact_sum
 from vigilog.planning.sparksql import PythonFunction
-from vigilog.spark.values import spark_type
+from vigilog.spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

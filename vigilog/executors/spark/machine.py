@@ -24,7 +24,8 @@ from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED
-from vigilog.spark.values import arrow_schema, spark_type
+from vigilog.spark.types import spark_type
+from vigilog.spark.values import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,0 +1,57 @@
+"""The algebra of changes. Nothing else in Vigilog invents deltas.
+
+A delta says which rows a relation gained and which it lost. The law: `plus` and `minus` have no row in common, and for the relation the delta belongs to,
+`minus` was in it and `plus` was not. So `apply` is exact, `inverse` undoes it, and `then` puts two into one.
+
+>>> old, new = {(1,), (2,)}, {(2,), (3,)}
+>>> change = between(old, new)
+>>> change.apply(old) == new and change.inverse().apply(new) == old
+True
+>>> change.then(change.inverse()) == Delta()
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from vigilog.core.values import Row
+
+
+@dataclass(frozen=True)
+class Delta:
+    plus: frozenset[Row] = frozenset()
+    minus: frozenset[Row] = frozenset()
+
+    def __post_init__(self) -> None:
+        assert not self.plus & self.minus, "a delta gains and loses different rows"
+
+    def __bool__(self) -> bool:
+        return bool(self.plus or self.minus)
+
+    def apply(self, rows: AbstractSet[Row]) -> set[Row]:
+        return (set(rows) - self.minus) | self.plus
+
+    def inverse(self) -> Delta:
+        return Delta(self.minus, self.plus)
+
+    def then(self, later: Delta) -> Delta:
+        """Both changes as one: what came and went again is in neither part."""
+        return Delta((self.plus - later.minus) | (later.plus - self.minus), (self.minus - later.plus) | (later.minus - self.plus))
+
+
+def between(old: AbstractSet[Row], new: AbstractSet[Row]) -> Delta:
+    """The change from one state of a relation to another."""
+    return Delta(frozenset(new - old), frozenset(old - new))
+
+
+def net(rows: AbstractSet[Row], deletions: Iterable[Row], insertions: Iterable[Row]) -> Delta:
+    """What remains of a transaction's wishes: deletions come first, absent rows are not deleted, present ones not inserted.
+
+    >>> net({(1,)}, deletions=[(1,), (2,)], insertions=[(1,), (3,)])
+    Delta(plus=frozenset({(3,)}), minus=frozenset())
+    """
+    wanted = frozenset(insertions)
+    return Delta(wanted - rows, (frozenset(deletions) & rows) - wanted)
