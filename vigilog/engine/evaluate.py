@@ -19,6 +19,7 @@ from vigilog.files import reader
 from vigilog.files.place import Place
 from vigilog.files.writer import staged
 from vigilog.language.check import check
+from vigilog.language.parser import read_program
 from vigilog.language.syntax import Program
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
@@ -36,9 +37,12 @@ class Result:
 
 
 def evaluate(
-    program: str | Program, facts: Mapping[str, Iterable[Iterable[Any]]] | None = None, engine: str = "embedded", watch: Watch | None = None
+    program: str | Path | Program,
+    facts: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+    engine: str = "embedded",
+    watch: Watch | None = None,
 ) -> Result:
-    """Evaluates a program over rows given in memory; gives its output relations, or all if it names none.
+    """Evaluates a program, a text or a file, over rows given in memory; gives its output relations, or all if it names none.
 
     >>> text = '''
     ... .decl edge(x: symbol, y: symbol)
@@ -50,7 +54,7 @@ def evaluate(
     >>> sorted(evaluate(text, {"edge": [("a", "b"), ("b", "c")]})["closure"])
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
-    checked = check(program).program
+    checked = check(read_program(program) if isinstance(program, Path) else program).program
     rows = {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}
     wanted = checked.outputs or tuple(checked.relations)
     with closing(start(checked, rows, engine, wanted, watch or Watch())) as evaluation:

@@ -1,0 +1,65 @@
+"""Every error and warning code, with what it means: the source of docs/errors.md."""
+
+from __future__ import annotations
+
+PROGRAM = {
+    "syntax": "The text does not follow the grammar. All such errors of a file come together.",
+    "unsupported": "A part of Soufflé that Vigilog does not have, named.",
+    "unknown-relation": "A relation is used that no `.decl` declares.",
+    "unknown-functor": "A functor is used that the language does not have.",
+    "unknown-type": "A column or a `.type` names a type that there is not.",
+    "unknown-option": "A directive has an option, or a value of one, that there is not.",
+    "arity": "A relation or functor has another number of arguments than it is declared with.",
+    "duplicate": "A relation, column, type or option is given twice.",
+    "input": "A relation has two `.input` directives.",
+    "type": "Two places that must have one type have different ones.",
+    "range": "A constant does not fit its type, or something is larger than its limit.",
+    "pattern": "The constant pattern of `match` is no regular expression.",
+    "division-by-zero": "A division or modulo by the constant 0.",
+    "wildcard": "A `_` stands where a value is needed.",
+    "ungrounded": "A variable has no values to take.",
+    "stratification": "A relation depends on itself through negation or an aggregate; the cycle is shown.",
+    "nesting": "A term or parenthesis nests more than 100 levels deep.",
+    "expansion": "A rule expands to more than 1,000 alternatives.",
+}
+
+WARNINGS = {
+    "unused-relation": "A relation is declared and nothing uses it.",
+    "single-variable": "A variable occurs only once in its rule, which often is a slip of the pen.",
+}
+
+DATA = {
+    "unreadable": "A file cannot be opened.",
+    "unwritable": "A result cannot be written to its place.",
+    "encoding": "A text is not UTF-8; the line is named.",
+    "columns": "A row has another number of columns than its relation, or a source lacks a column.",
+    "value": "A cell is no value of its column's type; file, line and column are named.",
+    "null": "A source has a null; `.input r(nulls=skip)` leaves such rows out.",
+    "type": "A source's column has a type that the relation's column cannot take.",
+    "spark": "Spark cannot start, or failed; the first line of its reason is given.",
+    "disk": "The disk is full.",
+}
+
+RUNNING = {
+    "rounds": "A recursion took more rounds than `--max-rounds` allows; the relation is named.",
+    "timeout": "An evaluation took longer than `--timeout` allows; what it was doing is named.",
+    "usage": "What was asked for makes no sense together. The exit status is 2.",
+}
+
+TRANSACTIONS = {
+    "json": "A line is not JSON, or not of a transaction's shape.",
+    "operation": "A transaction has an operation that there is not.",
+    "unknown-relation": "A transaction names a relation that there is not.",
+    "derived": "A transaction changes a relation that is derived by rules.",
+    "absent": "An update's old row is not there.",
+    "columns": "A row has another number of columns than its relation.",
+    "value": "A cell is no value of its column's type.",
+}
+
+SECTIONS = {
+    "Errors in a program": PROGRAM,
+    "Warnings": WARNINGS,
+    "Errors in data": DATA,
+    "Errors while running": RUNNING,
+    "Errors in a transaction": TRANSACTIONS,
+}
