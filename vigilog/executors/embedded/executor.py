@@ -85,7 +85,7 @@ class TableMachine:
 
     def __init__(self, tables: Tables) -> None:
         self.tables, self.layout = tables, tables.layout
-        self.sizes: dict[str, int] = {}
+        self.sizes = {relation: tables.count(relation) for relation in self.layout.program.relations}
         self.derived = 0
         self.variants: list[tuple[Rule, int]] = []
         self.turns: dict[str, tuple[str, str]] = {}  # the table of recent rows, the table that takes new ones
@@ -98,16 +98,10 @@ class TableMachine:
         for relation, rows in facts(component).items():
             self.tables.insert(relation, rows)
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
-        for relation in self.layout.program.relations:
-            if relation not in self.sizes:
-                self.sizes[relation] = (
-                    self.tables.count(relation) if relation in component.relations or not self._derived_later(relation) else 1000
-                )
         for rule in self.rules:
             if not recursive_positions(rule, component):
                 self._insert(rule)
-        for relation in component.relations:
-            self.sizes[relation] = self.tables.count(relation)
+        self._count()
         if component.recursive:
             self._prepare()
         return sum(self.sizes[relation] for relation in component.relations)
@@ -126,25 +120,24 @@ class TableMachine:
                 self.tables.execute(f"DELETE FROM {quote(recent)}")
             if count:
                 self.tables.execute(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT * FROM {quote(new)}")
-                self.turns[relation] = (new, recent)
-            elif self.first_round:
-                self.turns[relation] = (new, recent)
+            self.turns[relation] = (new, recent)
         self.recent, self.first_round = fresh, False
         total = sum(fresh.values())
         self.derived += total
         return total
 
     def finish(self) -> None:
-        for relation in self.component.relations:
-            if self.component.recursive:
-                for table in self.turns[relation]:
+        if self.component.recursive:
+            for tables in self.turns.values():
+                for table in tables:
                     self.tables.execute(f"DROP TABLE {quote(table)}")
-                self.sizes[relation] = self.tables.count(relation)
+            self._count()
+
+    def _count(self) -> None:
+        for relation in self.component.relations:
+            self.sizes[relation] = self.tables.count(relation)
 
     # -- statements
-
-    def _derived_later(self, relation: str) -> bool:
-        return relation not in self.sizes and any(head.relation == relation for rule in self.layout.program.rules for head in rule.heads)
 
     def _insert(self, rule: Rule) -> None:
         chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
