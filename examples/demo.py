@@ -65,7 +65,8 @@ def main() -> None:
             copies[name] = delta.apply(copies[name])
             _show(console, name, delta)
     console.rule("Is every copy still right?")
-    again = vigilog.evaluate(PROGRAM.read_text(encoding="utf-8"), database.base)
+    base = {name: database.rows(name) for name in database.homes}
+    again = vigilog.evaluate(PROGRAM, base)
     right = all(copies[name] == again[name] for name in copies)
     console.print("[green]yes: each copy, kept by changes alone, equals the view computed anew[/green]" if right else "[red]no[/red]")
     if not right:

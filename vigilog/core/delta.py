@@ -13,7 +13,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -47,11 +47,12 @@ def between(old: AbstractSet[Row], new: AbstractSet[Row]) -> Delta:
     return Delta(frozenset(new - old), frozenset(old - new))
 
 
-def net(rows: AbstractSet[Row], deletions: Iterable[Row], insertions: Iterable[Row]) -> Delta:
+def net(rows: Container[Row], deletions: Iterable[Row], insertions: Iterable[Row]) -> Delta:
     """What remains of a transaction's wishes: deletions come first, absent rows are not deleted, present ones not inserted.
 
     >>> net({(1,)}, deletions=[(1,), (2,)], insertions=[(1,), (3,)])
     Delta(plus=frozenset({(3,)}), minus=frozenset())
     """
     wanted = frozenset(insertions)
-    return Delta(wanted - rows, (frozenset(deletions) & rows) - wanted)
+    going = frozenset(deletions) - wanted
+    return Delta(frozenset(row for row in wanted if row not in rows), frozenset(row for row in going if row in rows))

@@ -1,31 +1,40 @@
 """A program with its data, in memory: apply a transaction, get the exact changes of every view.
 
-Views are computed anew and compared, which is exact and simple. Maintaining them in proportion to the change comes next; it will keep these calls.
+The views are stored and maintained in proportion to the change (`executors/embedded/maintain.py`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
-from vigilog.core.delta import Delta, between
+from vigilog.core.delta import Delta
 from vigilog.core.values import Row
-from vigilog.engine.evaluate import checked_rows, start
+from vigilog.engine.evaluate import checked_rows
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import Transaction, net_changes
+from vigilog.executors.embedded.executor import EmbeddedEvaluation
+from vigilog.executors.embedded.maintain import Maintainer
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
 from vigilog.language.check import check
 from vigilog.language.parser import read_program
-from vigilog.language.syntax import Constant, Program
+from vigilog.language.syntax import Constant, Program, Rule
+from vigilog.rewriting.passes import rewrite
+from vigilog.rewriting.relevant import relevant
+from vigilog.rewriting.separate import separate
+
+Facts = Mapping[str, Iterable[Iterable[Any]]]
 
 
-def open_program(program: str | Path | Program, facts: Mapping[str, Iterable[Iterable[Any]]] | str | Path | None = None) -> Database:
-    """Opens a program in memory, with its facts as rows or as a folder of files.
+def open_program(program: str | Path | Program, facts: Facts | str | Path | None = None) -> Database:
+    """Opens a program, given as text, file or tree, in memory, with its facts as rows or as a folder of files.
 
     >>> db = open_program('''
     ... .decl edge(x: symbol, y: symbol)
@@ -38,47 +47,53 @@ def open_program(program: str | Path | Program, facts: Mapping[str, Iterable[Ite
     ...     tx.insert("edge", [("b", "c")])
     >>> sorted(tx.changes["closure"].plus)
     [('a', 'c'), ('b', 'c')]
+    >>> db.close()
     """
-    if isinstance(program, Program):
-        checked = check(program).program
-    else:
-        is_text = isinstance(program, str) and ("\n" in program or program.strip() == "" or program.lstrip().startswith("."))
-        checked = check(str(program) if is_text else read_program(program)).program
+    if isinstance(program, str) and "\n" not in program:
+        program = Path(program)
+    checked = check(read_program(program) if isinstance(program, Path) else program).program
     if facts is None or isinstance(facts, Mapping):
-        rows = {name: set(checked_rows(checked, name, given)) for name, given in (facts or {}).items()}
-    else:
-        rows = {name: set(reader.rows(place)) for name, place in inputs(checked, facts).items()}
-    return Database(checked, rows)
+        return Database(checked, {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()})
+    return Database(checked, {name: reader.rows(place) for name, place in inputs(checked, facts).items()})
 
 
 class Database:
-    """The base relations of a program, and its views as of the last transaction."""
+    """The relations of a program as of the last transaction. It holds tables: close it, or use it in a `with`."""
 
-    def __init__(self, program: Program, facts: Mapping[str, set[Row]]) -> None:
-        stated: dict[str, set[Row]] = {}
-        for rule in program.rules:
-            for head in rule.heads:
-                if not rule.body and all(isinstance(arg, Constant) for arg in head.args):
-                    stated.setdefault(head.relation, set()).add(tuple(arg.value for arg in head.args if isinstance(arg, Constant)))
-        rules = tuple(rule for rule in program.rules if rule.body or not all(isinstance(a, Constant) for h in rule.heads for a in h.args))
+    def __init__(self, program: Program, facts: Mapping[str, Iterable[Row]]) -> None:
+        stated = _stated(program)
+        rules = tuple(rule for rule in program.rules if not _is_fact(rule))
         derived = {head.relation for rule in rules for head in rule.heads}
         given = {directive.relation for directive in program.directed("input")} | stated.keys() | facts.keys()
-        self.program = program.with_rules(rules)
-        self.base = {
-            name: facts.get(name, set()) | stated.get(name, set()) for name in program.relations if name not in derived or name in given
-        }
-        self.stats = Stats("embedded")
-        self.views = self._evaluate(self.base)
+        self.program = replace(program, rules=rules)
+        split, self.homes = separate(self.program, [name for name in program.relations if name in given or name not in derived])
+        plain = relevant(rewrite(split), [*self.program.outputs, *self.homes.values()])
+        rows = {home: _together(facts.get(name, ()), stated.get(name, ())) for name, home in self.homes.items()}
+        self.evaluation = EmbeddedEvaluation(plain, rows, Watch())
+        self.maintainer = Maintainer(plain, self.evaluation.tables)
+        self.stats = self.evaluation.stats
 
     def apply(self, transaction: Transaction, *, dry_run: bool = False) -> dict[str, Delta]:
-        """Applies a transaction; gives the changes of the views that changed. Raises DataError, and changes nothing, if it is refused."""
-        changes = net_changes(self.program, self.base, transaction)
-        base = {name: changes[name].apply(rows) if name in changes else rows for name, rows in self.base.items()}
-        views = self._evaluate(base) if changes else self.views
-        deltas = {name: between(self.views[name], rows) for name, rows in views.items()}
-        if not dry_run:
-            self.base, self.views = base, views
-        return {name: delta for name, delta in deltas.items() if delta}
+        """Applies a transaction; gives the changes of the views that changed. Raises DataError, and changes nothing, if it is refused.
+
+        With `dry_run` the changes are told and nothing is applied.
+        """
+        began = time.perf_counter()
+        tables = self.evaluation.tables
+        statements, undefined = tables.statements, tables.undefined
+        base = {name: tables.contents(home) for name, home in self.homes.items()}
+        changes = net_changes(self.program, base, transaction)
+        homed = {self.homes[name]: delta for name, delta in changes.items()}
+        deltas = self.maintainer.apply(homed, self.program.outputs, keep=not dry_run) if changes else {}
+        self.stats = Stats(
+            "embedded",
+            ms=(time.perf_counter() - began) * 1000,
+            rounds=self.maintainer.rounds if changes else 0,
+            derived=self.maintainer.derived if changes else 0,
+            statements=tables.statements - statements,
+            undefined=tables.undefined - undefined,
+        )
+        return deltas
 
     @contextmanager
     def transaction(self) -> Iterator[Pending]:
@@ -88,15 +103,21 @@ class Database:
         pending.changes = self.apply(pending.collected)
 
     def view(self, name: str) -> set[Row]:
-        return set(self.views[name])
+        """All rows of an output relation."""
+        return set(self.evaluation.rows(name))
 
-    def _evaluate(self, base: Mapping[str, set[Row]]) -> dict[str, set[Row]]:
-        began = time.perf_counter()
-        with closing(start(self.program, base, "embedded", self.program.outputs, Watch())) as evaluation:
-            views = {name: set(evaluation.rows(name)) for name in self.program.outputs}
-            self.stats = evaluation.stats
-        self.stats.ms = (time.perf_counter() - began) * 1000
-        return views
+    def rows(self, name: str) -> set[Row]:
+        """All rows that are stated for a base relation."""
+        return set(self.evaluation.rows(self.homes[name]))
+
+    def close(self) -> None:
+        self.evaluation.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
 
 
 class Pending:
@@ -111,3 +132,21 @@ class Pending:
 
     def delete(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
         self.collected.setdefault("delete", {}).setdefault(relation, []).extend(map(tuple, rows))
+
+
+def _is_fact(rule: Rule) -> bool:
+    return not rule.body and all(isinstance(arg, Constant) for head in rule.heads for arg in head.args)
+
+
+def _stated(program: Program) -> dict[str, set[Row]]:
+    """The rows that the program itself states."""
+    found: dict[str, set[Row]] = {}
+    for rule in program.rules:
+        for head in rule.heads if _is_fact(rule) else ():
+            found.setdefault(head.relation, set()).add(tuple(arg.value for arg in head.args if isinstance(arg, Constant)))
+    return found
+
+
+def _together(first: Iterable[Row], second: Iterable[Row]) -> Iterator[Row]:
+    yield from first
+    yield from second

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from vigilog.core.delta import Delta, net
@@ -28,7 +28,7 @@ def parse_transaction(line: str) -> dict[str, Any]:
     return transaction
 
 
-def net_changes(program: Program, base: Mapping[str, set[Row]], transaction: Transaction) -> dict[str, Delta]:
+def net_changes(program: Program, base: Mapping[str, Container[Row]], transaction: Transaction) -> dict[str, Delta]:
     """What a transaction really changes in the base relations; relations it leaves as they are do not occur."""
     unknown = [key for key in transaction if key not in OPERATIONS]
     if unknown:
@@ -56,7 +56,7 @@ def net_changes(program: Program, base: Mapping[str, set[Row]], transaction: Tra
     return {name: change for name, change in changes.items() if change}
 
 
-def _check_base(program: Program, base: Mapping[str, set[Row]], relation: str) -> None:
+def _check_base(program: Program, base: Mapping[str, Container[Row]], relation: str) -> None:
     if relation not in program.relations:
         hint = did_you_mean(relation, program.relations)
         raise DataError(f"there is no relation {relation}" + (f"; {hint}" if hint else ""), "unknown-relation")

@@ -13,13 +13,13 @@ from vigilog.engine.database import Database
 from vigilog.engine.transaction import parse_transaction
 from vigilog.language.syntax import Program
 
-RECOMPUTED = "recompute"
+MATERIALIZED = "materialized"
 
 
 def watch(database: Database, lines: Iterable[str], *, snapshot: bool = False, stats: bool = False) -> Iterator[dict[str, Any]]:
     """One answer for each line that is not blank: the views' changes, or the error that left everything as it was."""
     if snapshot:
-        whole = {name: Delta(plus=frozenset(rows)) for name, rows in database.views.items()}
+        whole = {name: Delta(plus=frozenset(database.view(name))) for name in database.program.outputs}
         yield {"tx": 0, "views": {name: delta_json(database.program, name, delta) for name, delta in whole.items()}}
     number = 0
     for line in lines:
@@ -36,7 +36,7 @@ def watch(database: Database, lines: Iterable[str], *, snapshot: bool = False, s
             "views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()},
         }
         if stats:
-            strategy = dict.fromkeys(database.program.outputs, RECOMPUTED)
+            strategy = dict.fromkeys(database.program.outputs, MATERIALIZED)
             answer["stats"] = {**database.stats.as_dict(), "ms": round(database.stats.ms, 3), "strategy": strategy}
         yield answer
 

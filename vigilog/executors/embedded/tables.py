@@ -85,6 +85,10 @@ class Tables:
         decoders = [decoder(type_) for type_ in self.layout.types[relation]]
         return (tuple([d(v) if d else v for d, v in zip(decoders, row, strict=True)]) for row in cursor) if any(decoders) else iter(cursor)
 
+    def contents(self, relation: str) -> Contents:
+        """A relation as something a row can be looked up in."""
+        return Contents(self, relation)
+
     def serve(self, searches: Iterable[Search]) -> None:
         """Makes the indexes that these searches need and that are not there yet."""
         by_relation: dict[str, list[frozenset[int]]] = {}
@@ -134,6 +138,21 @@ class Tables:
         if "full" in str(reason):
             return Stopped(f"{self.watch.doing}: the disk is full", "disk")
         return reason
+
+
+class Contents:
+    """Whether a row is in a relation, asked of its table."""
+
+    def __init__(self, tables: Tables, relation: str) -> None:
+        columns = tables.layout.columns[relation]
+        where = " AND ".join(f"{quote(column)} = ?" for column in columns)
+        self.tables, self.relation = tables, relation
+        self.sql = f"SELECT 1 FROM {quote(tables.layout.tables[relation])} WHERE {where}"
+
+    def __contains__(self, row: object) -> bool:
+        assert isinstance(row, tuple)
+        stored = next(iter(self.tables._encoded(self.relation, [row])))
+        return self.tables.execute(self.sql, tuple(stored)).fetchone() is not None
 
 
 def quote(name: str) -> str:

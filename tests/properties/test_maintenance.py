@@ -1,0 +1,69 @@
+"""Random programs and random change streams: every delta is the difference of two states computed anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.programs import changes, programs
+from vigilog import reference
+from vigilog.core.delta import Delta, between
+from vigilog.engine.database import Database
+from vigilog.language.check import check
+from vigilog.language.syntax import Program
+
+CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
+Rows = dict[str, set[tuple[Any, ...]]]
+
+
+def states(program: Program, base: Rows) -> Rows:
+    found = reference.evaluate(program, base)
+    return {name: found[name] for name in program.outputs}
+
+
+def stated(database: Database) -> Rows:
+    return {name: database.rows(name) for name in database.homes}
+
+
+def expected(old: Rows, new: Rows) -> dict[str, Delta]:
+    return {name: delta for name in old if (delta := between(old[name], new[name]))}
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=CALM)
+@given(st.data())
+def test_every_delta_is_exact(data: st.DataObject) -> None:
+    text, facts = data.draw(programs())
+    program = check(text).program
+    with Database(program, facts) as database:
+        state = states(program, stated(database))
+        for transaction in data.draw(changes(facts)):
+            told = database.apply(transaction, dry_run=True)
+            assert {name: database.view(name) for name in program.outputs} == state, "a dry run changes nothing"
+            found = database.apply(transaction)
+            after = states(program, stated(database))
+            assert found == told == expected(state, after)
+            assert {name: database.view(name) for name in program.outputs} == after
+            state = after
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=CALM)
+@given(st.data())
+def test_stepwise_is_at_once_and_the_inverse_goes_back(data: st.DataObject) -> None:
+    text, facts = data.draw(programs())
+    stream = data.draw(changes(facts))
+    program = check(text).program
+    with Database(program, facts) as stepwise, Database(program, facts) as at_once:
+        before, views = stated(stepwise), {name: stepwise.view(name) for name in program.outputs}
+        total: dict[str, Delta] = {}
+        for transaction in stream:
+            for name, delta in stepwise.apply(transaction).items():
+                total[name] = total.get(name, Delta()).then(delta)
+        whole = {name: between(rows, stepwise.rows(name)) for name, rows in before.items()}
+        forth = {"delete": {n: list(d.minus) for n, d in whole.items()}, "insert": {n: list(d.plus) for n, d in whole.items()}}
+        back = {"delete": {n: list(d.plus) for n, d in whole.items()}, "insert": {n: list(d.minus) for n, d in whole.items()}}
+        found = at_once.apply(forth)
+        assert found == {name: delta for name, delta in total.items() if delta}
+        assert at_once.apply(back) == {name: delta.inverse() for name, delta in found.items()}
+        assert {name: at_once.view(name) for name in program.outputs} == views

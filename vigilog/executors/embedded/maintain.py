@@ -1,0 +1,274 @@
+"""Keeps stored views true: delete-and-rederive on SQLite, with work in proportion to the change.
+
+A transaction changes the base tables first. Then, component after component, from what is below it to what is above:
+
+1. rows that may have lost a proof are found (`losing`), for a recursive component to a fixpoint;
+2. they are taken out, and those that still have a proof (`proving`) put back;
+3. rows with a new proof are found (`gaining`), to a fixpoint, and put in;
+4. what is gone in the end, and what is there that was not, is the component's net change, which the next components read.
+
+Components that read nothing that changed are not touched; statements for empty changes are not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vigilog.core.delta import Delta
+from vigilog.core.values import Row
+from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.executors.fixpoint import is_fact, recursive_positions
+from vigilog.language.strata import Component, components
+from vigilog.language.syntax import Atom, Program, Rule
+from vigilog.planning.select import Choice, select
+from vigilog.planning.sqlite import decoder, encoder
+from vigilog.rewriting.deltas import CANDIDATE, GAINED, LOST, NEW, RECENT, Change, Variant, gaining, losing, proving, reads
+
+WORK = ("minus", "plus", "recent", "next", "gone")
+
+
+@dataclass(frozen=True)
+class _Statement:
+    sql: str
+    parameters: Mapping[str, str]
+
+
+class Maintainer:
+    """The tables of an evaluated program, kept true under changes of its base relations."""
+
+    def __init__(self, program: Program, tables: Tables) -> None:
+        self.program, self.tables, self.layout = program, tables, tables.layout
+        self.components = [_without_facts(component) for component in components(program)]
+        self.components = [component for component in self.components if component.rules]
+        self.reads = [set().union(*(reads(rule) for rule in component.rules)) for component in self.components]
+        self.changed: dict[str, Change] = {}
+        self.prepared: dict[object, _Statement] = {}
+        self.plans: dict[object, list[tuple[Rule, Variant]]] = {}
+        self.derived = self.rounds = 0
+        tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
+        self.sizes = {relation: tables.count(relation) for relation in program.relations}
+        self.names = {(relation, kind): self._make(relation, kind) for relation in program.relations for kind in WORK}
+
+    def apply(self, changes: Mapping[str, Delta], wanted: Iterable[str], *, keep: bool = True) -> dict[str, Delta]:
+        """Applies net changes of base relations; gives the net changes of the wanted relations that changed.
+
+        Without `keep` everything is as before afterwards.
+        """
+        self.derived, self.rounds, self.changed = 0, 0, {}
+        execute = self.tables.execute
+        execute("BEGIN")
+        try:
+            for relation, delta in changes.items():
+                self._apply_base(relation, delta)
+            for component, read in zip(self.components, self.reads, strict=True):
+                if not read.isdisjoint(self.changed):
+                    self._maintain(component, {name: change for name, change in self.changed.items() if name in read})
+            found = {name: self._delta(name) for name in wanted if name in self.changed}
+            for relation, change in self.changed.items():
+                for kind, there in (("minus", change.lost), ("plus", change.gained)):
+                    if there:
+                        execute(f"DELETE FROM {self.names[relation, kind]}")
+            execute("COMMIT" if keep else "ROLLBACK")
+        except BaseException:
+            execute("ROLLBACK")
+            raise
+        return found
+
+    # -- one component
+
+    def _maintain(self, component: Component, changes: Mapping[str, Change]) -> None:
+        deleted = self._lose(component, changes)
+        restored = self._prove(component, deleted) if deleted else {}
+        gained = self._gain(component, changes)
+        for relation in component.relations:
+            gone = deleted.get(relation, 0)
+            if gone:
+                self._settle_gone(relation, came_back=bool(restored.get(relation) or gained.get(relation)))
+            lost = bool(gone) and self._any(relation, "minus")
+            more = bool(gained.get(relation)) and self._any(relation, "plus")
+            if lost or more:
+                self.changed[relation] = Change(lost, more)
+
+    def _lose(self, component: Component, changes: Mapping[str, Change]) -> dict[str, int]:
+        """Takes out every row that may have lost a proof; gives how many of each relation. They are in `gone`."""
+        counts: dict[str, int] = {}
+        for rule, variant in self._plan(component, changes, "losing"):
+            self._collect(rule, variant, "next", counts)
+        total = self._advance(component, counts, "gone")
+        while component.recursive and counts:
+            counts = {}
+            for rule, variant in self._plan(component, changes, "losing recent"):
+                self._collect(rule, variant, "next", counts, unless="gone")
+            for relation, number in self._advance(component, counts, "gone").items():
+                total[relation] = total.get(relation, 0) + number
+        self._clear_recent(component)
+        for relation in total:
+            self._remove(relation, "gone")
+        return total
+
+    def _prove(self, component: Component, deleted: Mapping[str, int]) -> dict[str, int]:
+        """Puts back what still has a proof."""
+        counts: dict[str, int] = {}
+        for rule in component.rules:
+            if rule.head.relation in deleted:
+                self._collect(rule, proving(rule), "next", counts, key="proving")
+        total = self._advance(component, counts, None)
+        while component.recursive and counts:
+            counts = {}
+            for rule in component.rules:
+                for position in recursive_positions(rule, component) if rule.head.relation in deleted else ():
+                    self._collect(rule, proving(rule, position), "next", counts, key=("proving", position), unless="own")
+            for relation, number in self._advance(component, counts, None).items():
+                total[relation] = total.get(relation, 0) + number
+        self._clear_recent(component)
+        return total
+
+    def _gain(self, component: Component, changes: Mapping[str, Change]) -> dict[str, int]:
+        """Puts in what has a new proof; it is in `plus`."""
+        counts: dict[str, int] = {}
+        for rule, variant in self._plan(component, changes, "gaining"):
+            self._collect(rule, variant, "next", counts)
+        total = self._advance(component, counts, "plus", own=True)
+        while component.recursive and counts:
+            counts = {}
+            for rule, variant in self._plan(component, changes, "gaining recent"):
+                self._collect(rule, variant, "next", counts)
+            for relation, number in self._advance(component, counts, "plus", own=True).items():
+                total[relation] = total.get(relation, 0) + number
+        self._clear_recent(component)
+        return total
+
+    def _settle_gone(self, relation: str, *, came_back: bool) -> None:
+        """Makes net changes of `gone` and `plus`: what is there again was not lost, and what was there before is not new."""
+        columns = self._columns(relation)
+        gone, plus, minus = (self.names[relation, kind] for kind in ("gone", "plus", "minus"))
+        execute = self.tables.execute
+        if came_back:
+            own = quote(self.layout.tables[relation])
+            execute(f"DELETE FROM {plus} WHERE ({columns}) IN (SELECT {columns} FROM {gone})")
+            same = " AND ".join(f"{own}.{column} = {gone}.{column}" for column in map(quote, self.layout.columns[relation]))
+            execute(f"DELETE FROM {gone} WHERE EXISTS (SELECT 1 FROM {own} WHERE {same})")
+        execute(f"INSERT INTO {minus} SELECT * FROM {gone}")
+        execute(f"DELETE FROM {gone}")
+
+    # -- rounds
+
+    def _plan(self, component: Component, changes: Mapping[str, Change], kind: str) -> list[tuple[Rule, Variant]]:
+        """The variants for relations that changed in certain ways; found once for each such combination."""
+        key = (component.relations, kind, tuple(sorted((name, change.lost, change.gained) for name, change in changes.items())))
+        if key not in self.plans:
+            find = losing if kind.startswith("losing") else gaining
+            plan: list[tuple[Rule, Variant]] = []
+            for rule in component.rules:
+                if kind.endswith("recent"):
+                    plan += [(rule, v) for position in recursive_positions(rule, component) for v in find(rule, changes, position)]
+                else:
+                    plan += [(rule, variant) for variant in find(rule, changes)]
+            self.plans[key] = plan
+        return self.plans[key]
+
+    def _collect(self, rule: Rule, variant: Variant, target: str, counts: dict[str, int], *, key: object = None, unless: str = "") -> None:
+        statement = self._statement(rule, variant, target, key, unless)
+        number = self.tables.execute(statement.sql, statement.parameters).rowcount
+        if number:
+            relation = rule.head.relation
+            counts[relation] = counts.get(relation, 0) + number
+            self.derived += number
+
+    def _advance(self, component: Component, counts: Mapping[str, int], into: str | None, *, own: bool = False) -> dict[str, int]:
+        """What was found becomes recent, and is added to a work table, to the relation itself, or (None) to the relation alone."""
+        execute = self.tables.execute
+        self.rounds += 1
+        for relation in component.relations:
+            following, recent = self.names[relation, "next"], self.names[relation, "recent"]
+            if component.recursive:
+                execute(f"DELETE FROM {recent}")
+            if counts.get(relation):
+                if into is not None:
+                    execute(f"INSERT OR IGNORE INTO {self.names[relation, into]} SELECT * FROM {following}")
+                if own or into is None:
+                    execute(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} SELECT * FROM {following}")
+                if component.recursive:
+                    execute(f"INSERT INTO {recent} SELECT * FROM {following}")
+                execute(f"DELETE FROM {following}")
+        return dict(counts)
+
+    def _clear_recent(self, component: Component) -> None:
+        if component.recursive:
+            for relation in component.relations:
+                self.tables.execute(f"DELETE FROM {self.names[relation, 'recent']}")
+
+    # -- statements
+
+    def _statement(self, rule: Rule, variant: Variant, target: str, key: object, unless: str) -> _Statement:
+        identity = (id(rule), variant.sources, target, key, unless, variant.rule.head, variant.rule.body)
+        if identity not in self.prepared:
+            kinds = {LOST: "minus", GAINED: "plus", RECENT: "recent", CANDIDATE: "gone"}
+
+            def table(index: int, atom: Atom) -> str:
+                source = variant.sources[index]
+                return self.layout.tables[atom.relation] if source == NEW else self._name(atom.relation, kinds[source])
+
+            chosen = select(variant.rule, self.layout, self.tables.dialect, Choice(first=variant.first, table=table, rows=self.sizes))
+            self.tables.serve(chosen.searches)
+            sql = chosen.sql.sql("sqlite", normalize_functions=False)
+            relation = rule.head.relation
+            if unless:
+                known = quote(self.layout.tables[relation]) if unless == "own" else self.names[relation, unless]
+                same = " AND ".join(f"k.{column} = f.{column}" for column in map(quote, self.layout.columns[relation]))
+                sql = f"SELECT * FROM ({sql}) AS f WHERE NOT EXISTS (SELECT 1 FROM {known} AS k WHERE {same})"
+            self.prepared[identity] = _Statement(f"INSERT OR IGNORE INTO {self.names[relation, target]} {sql}", chosen.parameters)
+        return self.prepared[identity]
+
+    def _apply_base(self, relation: str, delta: Delta) -> None:
+        table, marks = quote(self.layout.tables[relation]), ", ".join("?" for _ in self.layout.columns[relation])
+        columns = self._columns(relation)
+        encoders = [encoder(type_) for type_ in self.layout.types[relation]]
+
+        def stored(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+            return [tuple([e(v) if e else v for e, v in zip(encoders, row, strict=True)]) if row else (1,) for row in rows]
+
+        many = self.tables.connection.executemany
+        if delta.minus:
+            many(f"DELETE FROM {table} WHERE ({columns}) = ({marks})", stored(delta.minus))
+            many(f"INSERT INTO {self.names[relation, 'minus']} VALUES ({marks})", stored(delta.minus))
+        if delta.plus:
+            many(f"INSERT INTO {table} VALUES ({marks})", stored(delta.plus))
+            many(f"INSERT INTO {self.names[relation, 'plus']} VALUES ({marks})", stored(delta.plus))
+        self.changed[relation] = Change(bool(delta.minus), bool(delta.plus))
+
+    def _remove(self, relation: str, kind: str) -> None:
+        columns = self._columns(relation)
+        self.tables.execute(
+            f"DELETE FROM {quote(self.layout.tables[relation])} WHERE ({columns}) IN (SELECT {columns} FROM {self.names[relation, kind]})"
+        )
+
+    def _any(self, relation: str, kind: str) -> bool:
+        return self.tables.execute(f"SELECT 1 FROM {self.names[relation, kind]} LIMIT 1").fetchone() is not None
+
+    def _delta(self, relation: str) -> Delta:
+        decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+        nullary = not self.program.relations[relation].attributes
+
+        def rows(kind: str) -> frozenset[Row]:
+            cursor = self.tables.execute(f"SELECT * FROM {self.names[relation, kind]}")
+            if nullary:
+                return frozenset(() for _ in cursor)
+            return frozenset(tuple([d(v) if d else v for d, v in zip(decoders, row, strict=True)]) for row in cursor)
+
+        return Delta(rows("plus"), rows("minus"))
+
+    def _columns(self, relation: str) -> str:
+        return ", ".join(map(quote, self.layout.columns[relation]))
+
+    def _name(self, relation: str, kind: str) -> str:
+        return f"{self.layout.tables[relation]}__{kind}"
+
+    def _make(self, relation: str, kind: str) -> str:
+        return self.tables.create(relation, self._name(relation, kind))
+
+
+def _without_facts(component: Component) -> Component:
+    return Component(component.relations, tuple(rule for rule in component.rules if not is_fact(rule)), component.recursive)

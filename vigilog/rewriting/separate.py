@@ -1,0 +1,46 @@
+"""Keeps what is stated and what is derived apart, so that a transaction changes the one and rules the other.
+
+>>> from vigilog.language.parser import parse
+>>> from vigilog.language.printer import show
+>>> program, homes = separate(parse(".decl p(x: number) .decl q(x: number) p(x) :- q(x)."), ["p", "q"])
+>>> print(show(program))
+.decl p(x: number)
+.decl q(x: number)
+.decl p_base(x: number)
+p(x) :- q(x).
+p(x) :- p_base(x).
+>>> homes
+{'p': 'p_base', 'q': 'q'}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from vigilog.language.syntax import Atom, Program, Rule, Variable
+
+
+def separate(program: Program, stated: Iterable[str]) -> tuple[Program, dict[str, str]]:
+    """The program in which no relation with rules is stated, too; and for each stated relation, the one that holds its rows."""
+    derived = {head.relation for rule in program.rules for head in rule.heads}
+    taken = set(program.relations)
+    homes: dict[str, str] = {}
+    declarations = list(program.declarations)
+    rules = list(program.rules)
+    for name in stated:
+        homes[name] = name
+        if name in derived:
+            declaration = program.relations[name]
+            homes[name] = home = _unused(f"{name}_base", taken)
+            declarations.append(replace(declaration, relation=home))
+            columns = tuple(Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
+            rules.append(Rule((Atom(name, columns),), (Atom(home, columns),), declaration.span))
+    return replace(program, declarations=tuple(declarations), rules=tuple(rules)), homes
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
