@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -10,18 +11,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import click
 import typer
 
 from vigilog.cli.progress import progress
 from vigilog.core.errors import DataError, ProgramError, UsageError, VigilogError
-from vigilog.core.values import row_text
 from vigilog.engine.database import open_program
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
 from vigilog.engine.watch import to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
-from vigilog.files.writer import line_writer
 from vigilog.language.check import Checked
 from vigilog.language.check import check as check_program
 from vigilog.language.parser import read_program
@@ -160,28 +160,41 @@ def _lines(changes: str) -> Iterator[Iterable[str]]:
 def _print(finished: Finished) -> None:
     for relation, size in finished.sizes:
         print(f"{relation}\t{size}")
-    for place, rows in finished.printed:
-        line = line_writer(place)
-        print(f"---------------\n{place.relation}\n===============")
-        for row in rows:
-            sys.stdout.write(line(row_text(place.types, row)))
-        print("===============")
+    for relation, lines in finished.printed:
+        print(f"---------------\n{relation}\n===============\n{lines}===============")
 
 
 def main() -> None:
     """Runs a command. Exit status: 0 done, 1 the input was refused, 2 wrong usage, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        sys.exit(app(standalone_mode=True))
+        status = app(standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        sys.exit(status if isinstance(status, int) else 0)
+    except click.exceptions.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except click.exceptions.Abort:
+        _interrupted()
     except UsageError as error:
         _fail(error, 2)
     except VigilogError as error:
         _fail(error, 1)
     except KeyboardInterrupt:
-        print("interrupted: nothing was written", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
+        _interrupted()
+    except OSError as error:  # of standard output: all other files are looked after where they are used
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            print(f"error[unwritable]: standard output: {error.strerror}", file=sys.stderr)
         sys.exit(1)
+
+
+def _interrupted() -> None:
+    print("interrupted: nothing was written", file=sys.stderr)
+    sys.exit(130)
 
 
 def _fail(error: VigilogError, status: int) -> None:

@@ -97,6 +97,9 @@ class Findings:
             raise ProgramError(self.errors, source)
 
 
+MOST_SHOWN = 200
+
+
 class ProgramError(VigilogError):
     """A program is refused. `findings` has one entry for each error, in the order of the text."""
 
@@ -105,7 +108,9 @@ class ProgramError(VigilogError):
     def __init__(self, findings: Sequence[Finding], source: str) -> None:
         self.findings = sorted(findings, key=lambda found: (found.span.line, found.span.column))
         self.source = source
-        super().__init__("\n".join(finding.render(source) for finding in self.findings))
+        shown = [finding.render(source) for finding in self.findings[:MOST_SHOWN]]
+        more = len(self.findings) - len(shown)
+        super().__init__("\n".join([*shown, f"… and {more} more errors"] if more else shown))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -114,7 +119,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("clsure", ["edge", "closure"])
     'did you mean closure?'
     """
-    known = list(known)
+    known = [other for other in known if abs(len(other) - len(name)) <= 3][:500]
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     near = near or [other for other in known if other.lower() == name.lower()]
     return f"did you mean {near[0]}?" if near else ""

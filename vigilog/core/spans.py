@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class Span:
 NOWHERE = Span("", 0, 0, 0, 0)
 
 
+@lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    return text.split("\n")
+
+
 def excerpt(text: str, span: Span, width: int = 100) -> str:
     """The line a span begins on, with carets below it.
 
@@ -32,7 +38,7 @@ def excerpt(text: str, span: Span, width: int = 100) -> str:
       p(x) :- q(y).
         ^
     """
-    lines = text.split("\n")
+    lines = _lines(text)
     if not 1 <= span.line <= len(lines):
         return ""
     line = lines[span.line - 1].rstrip("\r")

@@ -124,7 +124,7 @@ class Type:
                 return value
             case "unsigned", int() if 0 <= value <= MAX_UNSIGNED:
                 return value
-            case "float", (float() | int()) if not isinstance(value, bool) and math.isfinite(value):
+            case "float", (float() | int() | Decimal()) if not isinstance(value, bool) and _finite(value):
                 return float(value) + 0.0
             case "boolean", bool():
                 return value
@@ -151,7 +151,7 @@ class Type:
         return value
 
     def _decimal(self, value: Decimal) -> Decimal:
-        if (value.is_finite() and -value.as_tuple().exponent <= self.scale) or value == value.to_integral_value():  # type: ignore[operator]  # finite: the exponent is an int
+        if value.is_finite() and abs(value.adjusted()) < 40 and value == round(value, self.scale):
             scaled = int(value.scaleb(self.scale))
             if abs(scaled) < 10**self.precision:
                 return Decimal(scaled).scaleb(-self.scale)
@@ -204,6 +204,13 @@ def sorted_rows(rows: Iterable[Row]) -> list[Row]:
 
 def row_text(types: Sequence[Type], row: Row) -> tuple[str, ...]:
     return tuple(type_.text(value) for type_, value in zip(types, row, strict=True))
+
+
+def _finite(value: float | Decimal) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def _has_surrogate(text: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vigilog.core.errors import DataError
-from vigilog.core.values import Row
+from vigilog.core.values import Row, row_text
 from vigilog.engine.places import inputs, outputs
 from vigilog.executors.choose import Chosen, choose
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
@@ -17,7 +17,7 @@ from vigilog.executors.evaluation import Evaluation, Stats
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
 from vigilog.files.place import Place
-from vigilog.files.writer import staged
+from vigilog.files.writer import line_writer, staged
 from vigilog.language.check import check
 from vigilog.language.parser import read_program
 from vigilog.language.syntax import Program
@@ -99,12 +99,17 @@ def _rows(source: Iterable[Row] | Place) -> Iterable[Row]:
     return rows(source)
 
 
+def _lines(place: Place, rows: Iterable[Row]) -> str:
+    line = line_writer(place)
+    return "".join(line(row_text(place.types, row)) for row in rows)
+
+
 @dataclass(frozen=True)
 class Finished:
-    """What `run` did: sizes to print, rows to print, what it cost, why this executor."""
+    """What `run` did: sizes to print, relations to print with their lines, what it cost, why this executor."""
 
     sizes: tuple[tuple[str, int], ...]
-    printed: tuple[tuple[Place, list[Row]], ...]
+    printed: tuple[tuple[str, str], ...]
     stats: Stats
     chosen: Chosen
 
@@ -113,12 +118,15 @@ def run(program: Program, facts: Path, out: Path | None, engine: str, watch: Wat
     """Evaluates a checked program over its files and writes its results; `out` is None if they are to be printed."""
     sources = inputs(program, facts)
     places = [replace(place, format="stdout") if out is None else place for place in outputs(program, out or Path())]
+    for source in sources.values():
+        if source.local:
+            reader.files(source)  # a source that is not there is an error, needed or not
     chosen = choose(engine, sources.values(), places)
     sized = [directive.relation for directive in program.directed("printsize")]
     wanted = [*(place.relation for place in places), *sized]
     with closing(start(program, sources, chosen.engine, wanted, watch)) as evaluation:
         sizes = tuple((relation, evaluation.count(relation)) for relation in sized)
-        printed = tuple((place, list(evaluation.rows(place.relation))) for place in places if place.format == "stdout")
+        printed = tuple((place.relation, _lines(place, evaluation.rows(place.relation))) for place in places if place.format == "stdout")
         filed = [place for place in places if place.format != "stdout"]
         watch.begin("writing")
         with staged() as stage:

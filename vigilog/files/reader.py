@@ -29,18 +29,19 @@ def files(place: Place) -> list[Path]:
         if path.is_dir():
             return sorted(inner for inner in path.iterdir() if inner.is_file() and inner.name[0] not in "._")
         path.stat()
-    except OSError as reason:
+    except (OSError, ValueError) as reason:
         raise unreadable(place, path, reason) from None
     return [path]
 
 
-def unreadable(place: Place, path: Path, reason: OSError) -> DataError:
-    return DataError(f"{path}: cannot be read for {place.relation}: {reason.strerror or reason}", "unreadable")
+def unreadable(place: Place, path: Path, reason: Exception) -> DataError:
+    what = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+    return DataError(f"{path}: cannot be read for {place.relation}: {what}", "unreadable")
 
 
 def _rows(place: Place, path: Path) -> Iterator[Row]:
     try:
-        with path.open(encoding="utf-8", newline="" if place.quoted else "\n") as file:
+        with path.open(encoding="utf-8-sig", newline="" if place.quoted else "\n") as file:
             read = _json if place.format == "json" else _quoted if place.quoted else _plain
             yield from read(place, path, file)
     except OSError as reason:
@@ -55,10 +56,8 @@ def _plain(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
     for number, line in enumerate(file, start=1):
         line = line[:-1] if line.endswith("\n") else line
         line = line[:-1] if line.endswith("\r") else line
-        if number == 1:
-            line = line.removeprefix("\ufeff")
-            if place.headers:
-                continue
+        if number == 1 and place.headers:
+            continue
         fields = line.split(delimiter) if width > 1 else [line]
         if len(fields) != width:
             fields = _other_width(place, path, number, fields)
@@ -79,14 +78,13 @@ def _other_width(place: Place, path: Path, number: int, fields: list[str]) -> li
 
 def _quoted(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
     parsers = [parser(type_) for type_ in place.types]
+    csv.field_size_limit(2**31 - 1)
     reader = csv.reader(file, delimiter=place.delimiter, strict=True)
     try:
         for index, fields in enumerate(reader):
             number = reader.line_num
-            if index == 0:
-                fields = [fields[0].removeprefix("\ufeff"), *fields[1:]] if fields else [""]
-                if place.headers:
-                    continue
+            if index == 0 and place.headers:
+                continue
             fields = fields or [""]
             if len(fields) != len(parsers):
                 fields = _other_width(place, path, number, fields)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -37,7 +38,8 @@ def line_writer(place: Place) -> Callable[[Iterable[str]], str]:
     if place.quoted:
 
         def quoted(fields: Iterable[str]) -> str:
-            return delimiter.join(_quote(field, delimiter) for field in fields) + "\n"
+            fields = tuple(fields)
+            return (delimiter.join(_quote(field, delimiter) for field in fields) if fields else NULLARY) + "\n"
 
         return quoted
 
@@ -78,37 +80,53 @@ class Stage:
 
     def path(self, final: Path) -> Path:
         """Where to write what is to be at `final`."""
-        missing = [folder for folder in (final.parent, *final.parent.parents) if not folder.exists()]
         try:
+            if final.name in ("", ".", "..") or (final.is_dir() and not _is_dataset(final)):
+                raise IsADirectoryError(21, "a folder is there")
+            missing = [folder for folder in (final.parent, *final.parent.parents) if not folder.exists()]
+            self.made += missing
             final.parent.mkdir(parents=True, exist_ok=True)
             if not os.access(final.parent, os.W_OK):
                 raise PermissionError(13, "no permission to write there")
-        except OSError as reason:
-            raise DataError(f"{final.parent}: cannot be written: {reason.strerror or reason}", "unwritable") from None
-        self.made += missing
-        hidden = final.with_name(f".{final.name}.{uuid.uuid4().hex[:8]}")
+            hidden = final.with_name(f".vigilog-{uuid.uuid4().hex[:12]}")
+            if len(os.fsencode(final.name)) > 255:
+                raise OSError(36, "the file's name is too long")
+        except (OSError, ValueError) as reason:
+            raise unwritable_place(final, reason) from None
         self.moves.append((hidden, final))
         return hidden
 
     def commit(self) -> None:
+        final = Path()
         try:
             for hidden, final in self.moves:
                 if final.is_dir():
                     shutil.rmtree(final)
                 hidden.replace(final)
         except OSError as reason:
-            raise DataError(f"{final}: cannot be written: {reason.strerror or reason}", "unwritable") from None
+            raise unwritable_place(final, reason) from None
         self.moves, self.made = [], []
 
     def discard(self) -> None:
         for hidden, _ in self.moves:
-            if hidden.is_dir():
-                shutil.rmtree(hidden, ignore_errors=True)
-            else:
-                hidden.unlink(missing_ok=True)
+            with suppress(OSError, ValueError):
+                if hidden.is_dir():
+                    shutil.rmtree(hidden, ignore_errors=True)
+                else:
+                    hidden.unlink(missing_ok=True)
         for folder in self.made:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 folder.rmdir()
+
+
+def _is_dataset(folder: Path) -> bool:
+    """Whether a folder holds nothing but what Spark writes for one result."""
+    return all(re.match(r"(part-|_SUCCESS|\.)", entry.name) for entry in folder.iterdir())
+
+
+def unwritable_place(path: Path, reason: Exception) -> DataError:
+    what = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+    return DataError(f"{str(path)!r}: cannot be written: {what}".replace("'", ""), "unwritable")
 
 
 @contextmanager

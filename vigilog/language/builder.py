@@ -12,7 +12,7 @@ from lark import Token, Transformer, v_args
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
-from vigilog.core.values import SYMBOL
+from vigilog.core.values import FLOAT, SYMBOL
 from vigilog.language import refused
 from vigilog.language.syntax import (
     Aggregate,
@@ -347,6 +347,10 @@ class Builder(Transformer[Token, Any]):
         return Constant(int(digits, base), unsigned=text.endswith("u"), span=self._span(token))
 
     def floating(self, token: Token) -> Constant:
+        exponent = str(token).lower().partition("e")[2]
+        if len(exponent.lstrip("+-0")) > 4:
+            self.findings.error("range", "this number is too large, or too small, for every type", self._span(token), rule=FLOAT.form)
+            return Constant(Decimal(0), span=self._span(token))
         return Constant(Decimal(str(token)), span=self._span(token))
 
     def string(self, token: Token) -> Constant:

@@ -48,6 +48,7 @@ def check_names(program: Program, findings: Findings) -> None:
     for directive in program.directives:
         _check_directive(program, directive, findings)
     _check_directed_once(program, findings)
+    _check_places(program, findings)
     for rule in program.rules:
         _check_rule(program, rule, findings)
 
@@ -86,6 +87,14 @@ def _check_directive(program: Program, directive: Directive, findings: Findings)
             findings.error("unknown-option", f"{word} has no option {key}", directive.span, hint=hint)
         elif not _OPTIONS[key][0](value) or (key == "IO" and value == "stdout" and directive.kind == "input"):
             findings.error("unknown-option", f"{word} does not know {key}={value}", directive.span, rule=f"{key} is {_OPTIONS[key][1]}")
+    option = directive.option
+    delimiter = option.get("delimiter", ",")
+    quoted = option.get("rfc4180", "true" if option.get("IO") == "csv" else "false") == "true"
+    if set(delimiter) & {"\n", "\r", '"'} or (quoted and len(delimiter) > 1):
+        rule = "a delimiter holds no line break and no quote, and is one character if fields may be quoted"
+        findings.error("unknown-option", f"{word} does not know delimiter={delimiter!r}", directive.span, rule=rule)
+    if any("\x00" in value for _, value in directive.options):
+        findings.error("unknown-option", f"{word} has an option with the character U+0000", directive.span)
     keys = [key for key, _ in directive.options]
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         findings.error("duplicate", f"the option {key} is given twice", directive.span)
@@ -98,6 +107,19 @@ def _check_directed_once(program: Program, findings: Findings) -> None:
             rule = f"a relation has one source; the first is at {first[directive.relation].span}"
             findings.error("input", f"{directive.relation} has two .input directives", directive.span, rule=rule)
         first.setdefault(directive.relation, directive)
+
+
+def _check_places(program: Program, findings: Findings) -> None:
+    """No two results go to one place."""
+    first: dict[tuple[str, str], Directive] = {}
+    for directive in program.directed("output"):
+        option = directive.option
+        format_ = option.get("IO", "file")
+        name = option.get("name" if format_ == "table" else "filename", directive.relation)
+        key = ("table" if format_ == "table" else "file", name if "filename" in option else f"{name} as {format_}")
+        if format_ != "stdout" and key in first:
+            findings.error("duplicate", f"{directive.relation} goes to the same place as {first[key].relation}", directive.span)
+        first.setdefault(key, directive)
 
 
 def _check_rule(program: Program, rule: Rule, findings: Findings) -> None:

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from vigilog.core.values import SYMBOL, Value
 from vigilog.language.builder import PRECEDENCE
+from vigilog.language.names import FORMATS
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -55,6 +56,8 @@ def show_statement(part: Statement) -> str:
 
 
 def show_body(body: tuple[Literal, ...]) -> str:
+    if not body:
+        return "true"
     return ", ".join(show_literal(literal) for literal in body)
 
 
@@ -125,5 +128,5 @@ def _escaped(character: str) -> str:
 
 
 def _option(value: str) -> str:
-    plain = value.isascii() and (value.isidentifier() or value.isdigit())
+    plain = value in ("true", "false") or (value.isdigit() and value.isascii()) or value in FORMATS
     return value if plain else show_constant(SYMBOL.check(value))

@@ -54,6 +54,8 @@ class _NamedTypes:
 
     def __init__(self, program: Program, findings: Findings) -> None:
         self.defined: dict[str, TypeDefinition] = {}
+        self.bases: dict[str, Type] = {}
+        self.parts: dict[tuple[str, str], bool] = {}
         for definition in program.types:
             if definition.name in BUILTIN or definition.name == "decimal":
                 findings.error("duplicate", f"{definition.name} is a built-in type", definition.span)
@@ -96,31 +98,42 @@ class _NamedTypes:
         else:
             findings.error("unknown-type", f"there is no type {name}", place.span, hint=hint)
 
-    def base(self, name: str, path: tuple[str, ...] = ()) -> Type:
+    def base(self, name: str) -> Type:
         """The built-in type behind a name. Raises KeyError for an unknown name, RecursionError for a circle."""
-        if name in BUILTIN:
-            return BUILTIN[name]
-        found = _DECIMAL_NAME.fullmatch(name)
-        if found:
-            try:
-                return decimal_type(int(found[1]), int(found[2]))
-            except ValueError:
-                raise KeyError(name) from None
-        if name in path:
-            raise RecursionError
-        if name not in self.defined:
-            raise KeyError(name)
-        return self.base(self.defined[name].members[0], (*path, name))
+        path = [name]
+        while path[-1] in self.defined and path[-1] not in self.bases:
+            path.append(self.defined[path[-1]].members[0])
+            if path[-1] in path[:-1]:
+                raise RecursionError
+        found = self.bases.get(path[-1]) or _built_in(path[-1])
+        for step in path:
+            self.bases[step] = found
+        return found
 
     def part_of(self, name: str, whole: str) -> bool:
         """Whether every value of type `name` is one of type `whole`."""
-        if name == whole:
-            return True
+        key = (name, whole)
+        if key not in self.parts:
+            self.parts[key] = name == whole  # what a circle would find
+            self.parts[key] = name == whole or self._within(name, whole)
+        return self.parts[key]
+
+    def _within(self, name: str, whole: str) -> bool:
         target = self.defined.get(whole)
         if target is not None and not target.subtype and any(self.part_of(name, member) for member in target.members):
             return True
         own = self.defined.get(name)
         return own is not None and all(self.part_of(member, whole) for member in own.members)
+
+
+def _built_in(name: str) -> Type:
+    found = _DECIMAL_NAME.fullmatch(name)
+    if not found:
+        return BUILTIN[name]
+    try:
+        return decimal_type(int(found[1]), int(found[2]))
+    except ValueError:
+        raise KeyError(name) from None
 
 
 def _declaration(declaration: Declaration, types: _NamedTypes, findings: Findings) -> Declaration:

@@ -18,6 +18,7 @@ Sql = exp.Expr
 
 class Dialect(Protocol):
     name: str
+    counts_itself: bool  # whether `counted` counts, so that no statement need do it
     correlates: bool  # whether a subquery may use the rows around it, freely and at every depth
 
     def constant(self, value: Value, type_: Type) -> Sql:

@@ -270,6 +270,9 @@ class _Query:
 
     def require(self, value: Sql) -> None:
         """The condition that a value is defined, and a statement that counts the bindings so far for which it is not."""
+        if self.builder.dialect.counts_itself:
+            self.where.append(self.builder.dialect.counted(defined(value)))
+            return
         tables, where = list(self.tables), [is_null(value.copy()), *self.where]
         around = self.around
         while around is not None:
@@ -376,7 +379,16 @@ class _Query:
         target = None if aggregate.target is None else self.guarded(aggregate.target)
         assert aggregate.type is not None, "checked programs are typed"
         target_type = None if aggregate.target is None else _type(aggregate.target)
+        if target is not None and self.around is not None and not self.owns(target):
+            # To SQL, an aggregate of the rows around a subquery alone would belong to the query around it.
+            alias = self.stage([exp.alias_(target, "target", quoted=True)])
+            target = exp.column("target", alias, quoted=True)
         return self.builder.dialect.aggregate(aggregate.op, aggregate.type, target_type, target)
+
+    def owns(self, sql: Sql) -> bool:
+        """Whether an expression reads a table of this very SELECT."""
+        own = {alias for _, alias in self.tables}
+        return any(column.table in own for column in sql.find_all(exp.Column))
 
     def either(self, ways: tuple[tuple[Literal, ...], ...]) -> None:
         """Solves a disjunction: the union of what each way binds is a table."""

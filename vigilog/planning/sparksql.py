@@ -38,6 +38,7 @@ class SparkDialect:
 
     name = "databricks"  # of sqlglot's dialects the one that writes ANSI mode's TRY_CAST
     correlates = False
+    counts_itself = False
 
     def __init__(self) -> None:
         self.functions: dict[str, PythonFunction] = {}

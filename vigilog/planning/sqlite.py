@@ -76,6 +76,7 @@ class SqliteDialect:
 
     name = "sqlite"
     correlates = True
+    counts_itself = True
 
     def __init__(self) -> None:
         self.functions: dict[str, tuple[int, Callable[..., Any]]] = {

@@ -76,7 +76,7 @@ class _Normalizer:
                 case _:
                     choices.append([(literal,)])
             size *= len(choices[-1])
-            if size > MAX_ALTERNATIVES:
+            if size * max(len(rule.heads), 1) > MAX_ALTERNATIVES:
                 hint = "name a part of it as a relation of its own"
                 message = f"this rule has more than {MAX_ALTERNATIVES} alternatives"
                 raise ProgramError([Finding("expansion", message, rule.span, hint=hint)], self.program.text)

@@ -48,7 +48,10 @@ def from_column(type_: Type, raw: Column) -> Cell:
     good = value.isNotNull()
     if type_.kind == "decimal":
         good = good & (value == raw)
-    return Cell(_canonical(type_, value), good & _in_range(type_, value), raw.isNull(), F.coalesce(raw.cast("string"), F.lit("null")))
+    if type_.kind == "symbol":
+        good = good & F.is_valid_utf8(value)
+    shown = F.make_valid_utf8(F.coalesce(raw.cast("string"), F.lit("null")))
+    return Cell(_canonical(type_, value), good & _in_range(type_, value), raw.isNull(), shown)
 
 
 def from_text(type_: Type, raw: Column) -> Cell:
@@ -75,14 +78,17 @@ def from_variant(type_: Type, raw: Column) -> Cell:
     if type_.kind == "boolean":
         return Cell(F.try_variant_get(raw, "$", "boolean"), kind == "BOOLEAN", null, shown)
     value = F.try_variant_get(raw, "$", spark_type(type_))
-    whole = (kind == "BIGINT") | kind.rlike(r"\ADECIMAL\([0-9]+,0\)\z")
     if type_.kind in ("number", "unsigned"):
+        whole = kind.rlike(r"\A(BIGINT|DECIMAL\((19|20),0\))\z")  # a DECIMAL(1,0) was written 1.0
         return Cell(value, whole & value.isNotNull() & _in_range(type_, value), null, shown)
-    numeric = whole | kind.startswith("DECIMAL") | (kind == "DOUBLE")
+    numeric = kind.rlike(r"\A(BIGINT|DECIMAL.*|DOUBLE)\z")
     if type_.kind == "float":
         return Cell(_canonical(type_, value), numeric & value.isNotNull() & _in_range(type_, value), null, shown)
     text = from_text(type_, shown)
-    return Cell(text.value, (numeric | (kind == "STRING")) & text.good, null, shown)
+    exact = F.when(kind == "DOUBLE", F.try_variant_get(raw, "$", "double") == value.cast("double"))
+    exact = exact.otherwise(F.try_variant_get(raw, "$", "decimal(38,18)") == value)
+    good = F.when(kind == "STRING", text.good).otherwise(numeric & value.isNotNull() & exact)
+    return Cell(F.when(kind == "STRING", text.value).otherwise(value), good, null, shown)
 
 
 def _canonical(type_: Type, value: Column) -> Column:

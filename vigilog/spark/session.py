@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -21,10 +24,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
+PATIENCE = 5.0  # seconds until a cluster's address that does not answer counts as dead
 NEEDS_JAVA = (
     "Spark needs Java 17 or newer, and none was found: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME; "
     "--engine embedded needs no Java"
 )
+
+_ADDRESS = re.compile(r"local(-cluster)?(\[.*\])?|(spark|sc|k8s)://.+|yarn")
+_PORT = {"spark": "7077", "sc": "15002"}
 
 _lock = threading.Lock()
 _session: SparkSession | None = None
@@ -62,7 +69,7 @@ def stop() -> None:
 def _start() -> SparkSession:
     from pyspark.sql import SparkSession
 
-    for name in ("py4j", "SQLQueryContextLogger"):  # what they report arrives as an exception, too
+    for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # what they report arrives as an exception, too
         logging.getLogger(name).setLevel(logging.CRITICAL)
     log4j = Path(__file__).with_name("log4j2.properties")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
@@ -72,28 +79,85 @@ def _start() -> SparkSession:
         return active
     builder = SparkSession.builder.appName("vigilog")
     remote = os.environ.get("SPARK_REMOTE")
+    where = remote or os.environ.get("VIGILOG_SPARK_MASTER") or os.environ.get("MASTER") or "local[*]"
+    _ensure_answer(where)
     try:
-        if remote:
-            found = builder.remote(remote).getOrCreate()
-        else:
+        if not where.startswith("sc://"):
             ensure_java()
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-            for key, value in _settings().items():
-                builder = builder.config(key, value)
-            found = builder.getOrCreate()
-            found.sparkContext.setLogLevel("ERROR")
+            settings = _settings(where)
+            if remote:  # the client of a server in this process may not know the server's settings
+                options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+                os.environ.setdefault("PYSPARK_SUBMIT_ARGS", shlex.join([*options, "pyspark-shell"]))
+            else:
+                for key, value in settings.items():
+                    builder = builder.config(key, value)
+        found = (builder.remote(remote) if remote else builder).getOrCreate()
+        _configure(found)
     except SparkUnavailable:
         raise
     except Exception as reason:
-        first = str(reason).strip().split("\n")[0][:300]
-        raise SparkUnavailable(f"Spark cannot start: {first or type(reason).__name__}") from None
-    _configure(found)
+        raise SparkUnavailable(f"Spark cannot start at {where}: {cause(reason)}") from None
     return found
 
 
-def _settings() -> dict[str, str]:
-    master = os.environ.get("VIGILOG_SPARK_MASTER") or os.environ.get("MASTER") or "local[*]"
+def _ensure_answer(where: str) -> None:
+    """Raises SparkUnavailable if an address is none, or if nobody answers there: Spark itself would try for minutes."""
+    if not _ADDRESS.fullmatch(where):
+        raise SparkUnavailable(
+            f"{where} is no address of Spark; it must be like local[4], spark://host:7077, yarn, k8s://host or sc://host:15002"
+        )
+    scheme, _, hosts = where.partition("://")
+    if scheme not in _PORT:
+        return
+    try:
+        _connect(hosts.split("/")[0].split(","), _PORT[scheme])
+        if scheme == "sc":
+            _greet(where)
+    except (OSError, ValueError) as reason:
+        raise SparkUnavailable(f"Spark cannot start: nothing answers at {where} ({reason})") from None
+
+
+def _connect(addresses: list[str], port: str) -> None:
+    """Makes sure that somebody listens at one of several addresses."""
+    for number, address in enumerate(addresses, start=1):
+        host, _, given = address.partition(":")
+        try:
+            socket.create_connection((host, int(given or port)), PATIENCE).close()
+            return
+        except OSError:
+            if number == len(addresses):
+                raise
+
+
+def _greet(remote: str) -> None:
+    """Makes sure that who listens speaks Spark Connect's protocol."""
+    import grpc  # type: ignore[import-untyped]  # it has no types
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(remote).toChannel()
+    try:
+        grpc.channel_ready_future(channel).result(PATIENCE)
+    except grpc.FutureTimeoutError:
+        raise TimeoutError("it does not speak Spark Connect's protocol") from None
+    finally:
+        channel.close()
+
+
+def cause(reason: BaseException) -> str:
+    """Why Spark failed, in one line: of the chained reasons the first that is one of Spark's named conditions, else the innermost."""
+    java = getattr(reason, "java_exception", None)
+    texts = [str(reason)] if java is None else []
+    while java is not None:
+        texts.append(java.getMessage() or java.getClass().getSimpleName())
+        java = java.getCause()
+    named = [found[0] for found in (re.search(r"\[[A-Z][A-Z0-9_.]+\] .*", text) for text in texts) if found]
+    lines = named[:1] or [text.strip().split("\n")[0] for text in texts if text.strip()][-1:] or [type(reason).__name__]
+    return re.sub(r"\s*SQLSTATE: \w+", "", lines[0])[:400]
+
+
+def _settings(master: str) -> dict[str, str]:
     settings = {
         "spark.master": master,
         "spark.ui.enabled": "false",
@@ -101,7 +165,7 @@ def _settings() -> dict[str, str]:
         "spark.driver.memory": os.environ.get("VIGILOG_SPARK_MEMORY", "4g"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.caseSensitive": "false",
-        "spark.log.level": "ERROR",
+        "spark.log.level": "FATAL",  # an error arrives as an exception, too
     }
     if master.startswith("local") or "127.0.0.1" in master or "localhost" in master:
         settings |= {
@@ -117,13 +181,19 @@ def _settings() -> dict[str, str]:
 
 
 def _configure(found: SparkSession) -> None:
-    """What the rules need of any session, whoever started it."""
+    """What the rules and the readers need of any session, whoever started it."""
     found.conf.set("spark.sql.ansi.enabled", "true")
     found.conf.set("spark.sql.session.timeZone", "UTC")
+    found.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
+
+
+def is_remote(found: SparkSession) -> bool:
+    """Whether a session goes through Spark Connect."""
+    return type(found).__module__.startswith("pyspark.sql.connect")
 
 
 def _is_stopped(found: SparkSession) -> bool:
-    if os.environ.get("SPARK_REMOTE") or type(found).__module__.startswith("pyspark.sql.connect"):
+    if is_remote(found):
         return bool(getattr(found, "is_stopped", False))
     return found.sparkContext._jsc is None  # pyspark has no public way to ask
 

@@ -2,71 +2,92 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vigilog.core.errors import DataError
 from vigilog.core.schema import PRESENT
 from vigilog.core.values import Type
 from vigilog.files.place import Place
 from vigilog.files.reader import NULLARY
-from vigilog.files.writer import unwritable
+from vigilog.files.writer import line_writer, unwritable
+from vigilog.spark.session import cause
 from vigilog.spark.types import TIMESTAMP_PATTERN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_BROKEN = "VIGILOG_SYMBOL_HOLDS_DELIMITER"
+_BROKEN = "VIGILOG_LINE_DOES_NOT_READ_BACK"
+_HEADER = "__header"
 
 
 def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | None) -> None:
     """Writes a frame as the place says: to `path`, or, if that is None, to the place's own location. Rows of text are sorted."""
-    if place.columns:
-        frame = frame.toDF(*place.columns)
-    if place.format == "table":
-        frame.write.mode("overwrite").saveAsTable(place.location)
-        return
     target = place.location if path is None else f"file://{path.absolute()}"
-    if place.format in ("parquet", "orc"):
-        frame.write.mode("overwrite").format(place.format).save(target)
-        return
-    lines = _lines(frame, place)
-    if path is None:
-        lines.write.mode("overwrite").text(target)
-    else:
-        _one_file(lines, place, path)
+    try:
+        if place.format == "table":
+            _named(frame, place).write.mode("overwrite").saveAsTable(target)
+        elif place.format in ("parquet", "orc"):
+            _named(frame, place).write.mode("overwrite").format(place.format).save(target)
+        elif path is None:
+            _lines(frame, place, headed=place.headers).write.mode("overwrite").option("lineSep", "\n").text(target)
+        else:
+            _one_file(_lines(frame, place), place, path)
+    except Exception as reason:
+        if _BROKEN in cause(reason):
+            raise unwritable(place) from None
+        raise DataError(f"{place.location}: cannot be written: {cause(reason)}", "unwritable") from None
 
 
-def _lines(frame: DataFrame, place: Place) -> DataFrame:
+def _named(frame: DataFrame, place: Place) -> DataFrame:
+    return frame.toDF(*place.columns) if place.columns else frame
+
+
+def _lines(frame: DataFrame, place: Place, *, headed: bool = False) -> DataFrame:
+    """The lines of a text, sorted; with a header in front they are one part."""
     from pyspark.sql import functions as F
 
     if not place.columns:
-        return frame.where(F.col(PRESENT)).select(F.lit(NULLARY).alias("line"))
-    ordered = frame.orderBy(*(F.col(f"`{name}`") for name in place.columns))
-    cells = [(F.col(f"`{name}`"), type_) for name, type_ in zip(place.columns, place.types, strict=True)]
+        holds = "{}" if place.format == "json" else f"{_header(place)}\n{NULLARY}" if headed else NULLARY
+        return frame.where(F.col(PRESENT)).select(F.lit(holds).alias("line"))
+    names = [f"c{i}" for i in range(len(place.columns))]
+    frame = frame.toDF(*names)
     if place.format == "json":
-        fields = [_json_cell(type_, cell).alias(name) for (cell, type_), name in zip(cells, place.columns, strict=True)]
-        return ordered.select(F.to_json(F.struct(*fields)).alias("line"))
-    texts = [_field(place, type_, cell) for cell, type_ in cells]
-    return ordered.select(F.concat_ws(place.delimiter, *texts).alias("line"))
+        cells = zip(names, place.types, place.columns, strict=True)
+        fields = [_json_cell(type_, F.col(name)).alias(column) for name, type_, column in cells]
+        return frame.orderBy(*names).select(F.to_json(F.struct(*fields)).alias("line"))
+    line = _line(place, [text_of(type_, F.col(name)) for name, type_ in zip(names, place.types, strict=True)])
+    if not headed:
+        return frame.orderBy(*names).select(line.alias("line"))
+    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in frame.schema]
+    header = frame.sparkSession.range(1).select(*nothing, F.lit(True).alias(_HEADER))
+    both = header.union(frame.select(*names, F.lit(False))).coalesce(1).sortWithinPartitions(F.col(_HEADER).desc(), *names)
+    return both.select(F.when(F.col(_HEADER), F.lit(_header(place))).otherwise(line).alias("line"))
 
 
-def _field(place: Place, type_: Type, cell: Column) -> Column:
-    """A cell's text, quoted if need be; a symbol that the file could not hold fails."""
+def _header(place: Place) -> str:
+    return line_writer(place)(place.columns)[:-1]
+
+
+def _line(place: Place, texts: list[Column]) -> Column:
+    """A row's line, its fields quoted if need be; without quotes, a line that would not read back as these fields fails."""
     from pyspark.sql import functions as F
 
-    text = text_of(type_, cell)
-    if type_.kind != "symbol":
-        return text
-    marks = [place.delimiter, "\n", "\r"] + (['"'] if place.quoted else [])
-    holds = F.lit(False)
-    for mark in marks:
-        holds = holds | F.contains(cell, F.lit(mark))
     if place.quoted:
-        quoted = F.concat(F.lit('"'), F.replace(cell, F.lit('"'), F.lit('""')), F.lit('"'))
-        return F.when(holds | (cell == ""), quoted).otherwise(cell)
-    return F.when(holds, F.raise_error(F.lit(_BROKEN)).cast("string")).otherwise(cell)
+        return F.concat_ws(place.delimiter, *(_quoted(place, text) for text in texts))
+    line = F.concat_ws(place.delimiter, *texts)
+    reads_back = (F.split(line, re.escape(place.delimiter), -1) == F.array(*texts)) & ~line.rlike("[\r\n]")
+    return F.when(reads_back, line).otherwise(F.raise_error(F.lit(_BROKEN)).cast("string"))
+
+
+def _quoted(place: Place, text: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    special = (text == "") | text.rlike('[\r\n"]') | F.contains(text, F.lit(place.delimiter))
+    return F.when(special, F.concat(F.lit('"'), F.replace(text, F.lit('"'), F.lit('""')), F.lit('"'))).otherwise(text)
 
 
 def text_of(type_: Type, cell: Column) -> Column:
@@ -88,15 +109,10 @@ def _one_file(lines: DataFrame, place: Place, path: Path) -> None:
     """Spark writes sorted parts; their concatenation is the file."""
     parts = Path(tempfile.mkdtemp(prefix=".parts-", dir=path.parent))
     try:
-        try:
-            lines.write.mode("overwrite").option("lineSep", "\n").text(f"file://{parts.absolute()}/lines")
-        except Exception as reason:
-            if _BROKEN in str(reason):
-                raise unwritable(place) from None
-            raise
+        lines.write.mode("overwrite").option("lineSep", "\n").text(f"file://{parts.absolute()}/lines")
         with path.open("wb") as file:
             if place.headers and place.format != "json":
-                file.write((place.delimiter.join(place.columns) + "\n").encode())
+                file.write(f"{_header(place)}\n".encode())
             for part in sorted((parts / "lines").glob("part-*")):
                 with part.open("rb") as source:
                     shutil.copyfileobj(source, file)

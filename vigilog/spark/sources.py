@@ -6,19 +6,24 @@ number, lines with a column too many. Whoever settles the frame counts these, an
 
 from __future__ import annotations
 
+import atexit
+import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from vigilog.core.errors import DataError
 from vigilog.core.schema import PRESENT, distinct
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Type
 from vigilog.files import reader
 from vigilog.files.place import Place
 from vigilog.files.reader import NULLARY
 from vigilog.spark import cells
+from vigilog.spark.session import cause
 from vigilog.spark.session import session as start_session
 from vigilog.spark.values import from_arrow
 
@@ -27,25 +32,27 @@ if TYPE_CHECKING:
 
 REFUSED = "__refused"
 _LINE_OK, _FILE, _ROW = "__line_ok", "__file", "__row"
+_START, _NUMBER = "__start", "__number"
 
 
 def read(session: SparkSession, place: Place) -> DataFrame:
     """The rows of a source, lazily: the relation's columns under their SQL names, and `REFUSED`."""
     from pyspark.sql import functions as F
 
-    raw = _raw(session, place)
-    parsed = _parsed(place)
-    if place.skip_nulls:
-        raw = raw.where(_all(~cell.null for cell in parsed))
+    raw, parsed, refused = _judged(session, place)
     names = distinct(place.columns).values()
     columns = [cell.value.alias(name) for cell, name in zip(parsed, names, strict=True)] or [F.lit(True).alias(PRESENT)]
-    return raw.select(*columns, (~_all([F.col(_LINE_OK), *(cell.good for cell in parsed)])).alias(REFUSED))
+    return raw.select(*columns, refused.alias(REFUSED))
 
 
 def rows(place: Place) -> Iterator[Row]:
     """The rows of a source that only Spark can read, for the embedded executor."""
     session = start_session()
-    table = read(session, place).toArrow()
+    frame = read(session, place)
+    try:
+        table = frame.toArrow()
+    except Exception as reason:
+        raise unreadable(place, reason) from None
     if any(table[REFUSED].to_pylist()):
         raise refusal(session, place)
     if not place.columns:
@@ -55,28 +62,57 @@ def rows(place: Place) -> Iterator[Row]:
 
 def refusal(session: SparkSession, place: Place) -> DataError:
     """Why a source is refused: what is wrong with its first bad row, and where that is."""
-    from pyspark.sql import functions as F
+    return told_by_reader(place) or _first_refused(session, place)
 
+
+def told_by_reader(place: Place) -> DataError | None:
+    """What the reader of small files has against a source; it can tell the line."""
     if place.text and place.local:
         try:
             for _ in reader.rows(place):
                 pass
         except DataError as reason:
             return reason
-    parsed = _parsed(place)
-    raw = _raw(session, place).where(~_all([F.col(_LINE_OK), *(cell.good for cell in parsed)]))
+    return None
+
+
+def unreadable(place: Place, reason: Exception) -> DataError:
+    return DataError(f"{place.location}: cannot be read for {place.relation}: {cause(reason)}", "unreadable")
+
+
+def _first_refused(session: SparkSession, place: Place) -> DataError:
+    raw, parsed, refused = _judged(session, place)
     flags = [cell.good.alias(f"good{i}") for i, cell in enumerate(parsed)] + [cell.null.alias(f"null{i}") for i, cell in enumerate(parsed)]
     texts = [cell.text.alias(f"text{i}") for i, cell in enumerate(parsed)]
-    row = raw.select(_FILE, _ROW, _LINE_OK, *flags, *texts).limit(1).collect()[0]
-    where = (row[_FILE] or place.location) + ("" if row[_ROW] is None else f", row {row[_ROW] + 1}")
+    row = raw.where(refused).select(_FILE, _ROW, _LINE_OK, *flags, *texts).orderBy(_FILE, _ROW).limit(1).collect()[0]
+    where = _shown(place, row[_FILE]) + ("" if row[_ROW] is None else f", row {row[_ROW] + 1}")
+    if not row[_LINE_OK]:
+        wanted = "is no JSON object" if place.format == "json" else f"does not have the {len(place.columns)} columns of {place.relation}"
+        return DataError(f"{where}: a line {wanted}, or is not UTF-8", "columns")
     for index, (column, type_) in enumerate(zip(place.columns, place.types, strict=True)):
-        if row[f"null{index}"] and not place.skip_nulls:
+        if row[f"null{index}"]:
             return reader.null_error(where, place, column)
         if not row[f"good{index}"]:
-            return DataError(
-                f"{where}: column {column} of {place.relation}: {row[f'text{index}']!r} is not a {type_}: {type_.form}", "value"
-            )
-    return DataError(f"{where}: a line does not have the {len(place.columns)} columns of {place.relation}, or is not UTF-8", "columns")
+            return DataError(f"{where}: column {column} of {place.relation}: {_no_value(type_, row[f'text{index}'])}", "value")
+    raise AssertionError("a row is refused for its line or for one of its cells")
+
+
+def _no_value(type_: Type, text: str) -> str:
+    try:
+        type_.parse(text)
+    except ValueError as reason:
+        return str(reason)
+    return f"{text} is not a {type_}: {type_.form}"
+
+
+def _judged(session: SparkSession, place: Place) -> tuple[DataFrame, list[cells.Cell], Column]:
+    """The raw rows, their cells, and which rows are refused; rows to be skipped are gone."""
+    from pyspark.sql import functions as F
+
+    raw, parsed = _raw(session, place), _parsed(place)
+    if place.skip_nulls:
+        raw = raw.where(~F.col(_LINE_OK) | _all(~cell.null for cell in parsed))
+    return raw, parsed, ~_all([F.col(_LINE_OK), *(cell.good for cell in parsed)])
 
 
 def _parsed(place: Place) -> list[cells.Cell]:
@@ -90,8 +126,6 @@ def _parsed(place: Place) -> list[cells.Cell]:
 
 
 def _raw(session: SparkSession, place: Place) -> DataFrame:
-    from pyspark.errors import AnalysisException
-
     if place.local and place.format != "table":
         reader.files(place)  # says what is wrong with a path better than Spark does
     try:
@@ -99,19 +133,22 @@ def _raw(session: SparkSession, place: Place) -> DataFrame:
             return _json_lines(session, place)
         if place.format in ("parquet", "orc", "table"):
             return _columnar(session, place)
-        if place.headers or place.quoted:
+        if place.quoted and place.columns:
             return _csv(session, place)
         return _lines(session, place)
-    except AnalysisException as reason:
-        raise DataError(f"{place.location}: cannot be read for {place.relation}: {str(reason).split(chr(10))[0]}", "unreadable") from None
+    except DataError:
+        raise
+    except Exception as reason:
+        raise unreadable(place, reason) from None
 
 
 def _lines(session: SparkSession, place: Place) -> DataFrame:
     from pyspark.sql import functions as F
 
     text = _text(session, place)
+    text = _without_headers(text) if place.headers else text
     width = len(place.columns)
-    fields = F.split("value", "\\Q" + place.delimiter + "\\E", -1) if width > 1 else F.array("value")
+    fields = F.split("value", re.escape(place.delimiter), -1) if width > 1 else F.array("value")
     split = text.select("value", fields.alias("fields"), _FILE, _ROW)
     good = F.size("fields") == width if width else F.col("value") == NULLARY
     raw = [F.get("fields", F.lit(i)).alias(f"r{i}") for i in range(width)]
@@ -124,21 +161,32 @@ def _text(session: SparkSession, place: Place) -> DataFrame:
 
     read_ = session.read.option("lineSep", "\n").text(uri(place))
     line = F.when(F.endswith("value", F.lit("\r")), F.expr("left(value, char_length(value) - 1)")).otherwise(F.col("value"))
-    return read_.select(line.alias("value"), *_metadata(place))
+    return read_.select(line.alias("value"), F.col("_metadata.file_block_start").alias(_START), *_metadata(place))
+
+
+def _without_headers(text: DataFrame) -> DataFrame:
+    """All lines but the first of each file: of those in the block at the file's start the one that is read first."""
+    from pyspark.sql import functions as F
+
+    numbered = text.withColumn(_NUMBER, F.monotonically_increasing_id())
+    headers = numbered.where(F.col(_START) == 0).groupBy(_FILE).agg(F.min(_NUMBER).alias(_NUMBER))
+    return numbered.join(F.broadcast(headers.select(_NUMBER)), _NUMBER, "left_anti")
 
 
 def _csv(session: SparkSession, place: Place) -> DataFrame:
-    """Quoted fields and header lines are the CSV reader's; bytes are read as Latin-1 so that invalid UTF-8 is not lost."""
+    """Quoted fields are the CSV reader's; bytes are read as Latin-1 so that invalid UTF-8 is not lost, line ends as LF so that CR LF in quotes is not."""
     from pyspark.sql import functions as F
 
-    width = max(len(place.columns), 1)
+    width = len(place.columns)
     schema = ", ".join([*(f"b{i} string" for i in range(width)), "corrupt string"])
     options = {
-        "sep": place.delimiter.encode().decode("latin-1"),
+        "sep": place.delimiter.encode().decode("latin-1").replace("\\", "\\\\"),
         "header": str(place.headers).lower(),
-        "quote": '"' if place.quoted else "",
-        "escape": '"' if place.quoted else "",
-        "multiLine": str(place.quoted).lower(),
+        "quote": '"',
+        "escape": '"',
+        "unescapedQuoteHandling": "RAISE_ERROR",
+        "multiLine": "true",
+        "lineSep": "\n",
         "encoding": "ISO-8859-1",
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": "corrupt",
@@ -146,21 +194,25 @@ def _csv(session: SparkSession, place: Place) -> DataFrame:
         "maxColumns": "100000",
     }
     read_ = session.read.options(**options).schema(schema).csv(uri(place))
-    raw = [F.encode(F.coalesce(f"b{i}", F.lit("")), "ISO-8859-1").cast("string").alias(f"r{i}") for i in range(width)]
-    valid = _all(F.is_valid_utf8(f"r{i}") for i in range(width))
+    texts = [F.encode(F.coalesce(f"b{i}", F.lit("")), "ISO-8859-1").cast("string") for i in range(width)]
+    texts[-1] = F.regexp_replace(texts[-1], "\r\\z", "")
+    texts[0] = texts[0] if place.headers else F.regexp_replace(texts[0], "\\A\ufeff", "")
+    raw = [text.alias(f"r{i}") for i, text in enumerate(texts)]
     split = read_.select(*raw, F.col("corrupt").isNull().alias("whole"), *_metadata(place))
-    good = F.col("whole") & valid & (F.lit(True) if place.columns else F.col("r0") == NULLARY)
-    return split.select(*(f"r{i}" for i in range(len(place.columns))), good.alias(_LINE_OK), _FILE, _ROW)
+    good = _all([F.col("whole"), *(F.is_valid_utf8(f"r{i}") for i in range(width))])
+    return split.select(*(f"r{i}" for i in range(width)), good.alias(_LINE_OK), _FILE, _ROW)
 
 
 def _json_lines(session: SparkSession, place: Place) -> DataFrame:
+    """Each line is parsed as the only element of an array, for the parser takes no notice of what follows a value."""
     from pyspark.sql import functions as F
 
-    text = _text(session, place).where(F.trim("value") != "")
-    parsed = text.select(F.try_parse_json("value").alias("v"), F.is_valid_utf8("value").alias("valid"), _FILE, _ROW)
-    good = F.col("valid") & F.col("v").isNotNull() & F.startswith(F.schema_of_variant("v"), F.lit("OBJECT"))
-    raw = [F.try_variant_get("v", f"$.{column}", "variant").alias(f"r{i}") for i, column in enumerate(place.columns)]
-    return parsed.select(*raw, F.coalesce(good, F.lit(False)).alias(_LINE_OK), _FILE, _ROW)
+    text = _text(session, place).where(F.rlike("value", F.lit("\\S")))
+    parsed = text.select(F.try_parse_json(F.concat(F.lit("["), "value", F.lit("]"))).alias("v"), "value", _FILE, _ROW)
+    kind = F.schema_of_variant(F.try_variant_get("v", "$[0]", "variant"))
+    good = [F.is_valid_utf8("value"), F.startswith(kind, F.lit("OBJECT")), F.try_variant_get("v", "$[1]", "variant").isNull()]
+    raw = [F.try_variant_get("v", f"$[0].{column}", "variant").alias(f"r{i}") for i, column in enumerate(place.columns)]
+    return parsed.select(*raw, _all(good).alias(_LINE_OK), _FILE, _ROW)
 
 
 def _columnar(session: SparkSession, place: Place) -> DataFrame:
@@ -201,13 +253,26 @@ def uri(place: Place) -> str:
     return "file://" + "".join(f"\\{character}" if character in "[]{}*?\\" else character for character in path)
 
 
+@cache
 def _visible(path: Path) -> Path:
     """Spark takes no notice of files whose names begin with `_` or `.`; such a one is read under another name."""
     if path.name[0] not in "._":
         return path
-    other = Path(tempfile.mkdtemp(prefix="vigilog-")) / f"file{path.name}"
+    folder = Path(tempfile.mkdtemp(prefix="vigilog-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    other = folder / f"file{path.name}"
     other.symlink_to(path)
     return other
+
+
+def _shown(place: Place, file: str | None) -> str:
+    """The name of a source's file: a path if it is a local one."""
+    if file is None:
+        return place.location
+    if not place.local:
+        return file
+    path = unquote(re.sub(r"^file:(//)?", "", file))
+    return path.replace(str(_visible(place.path.absolute())), str(place.path), 1)
 
 
 def _all(conditions: Iterable[Column]) -> Column:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from vigilog.core.values import Row, Type, utc
+from vigilog.spark.session import is_remote
+from vigilog.spark.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _ARROW = {
     "symbol": pa.string(),
@@ -38,6 +43,14 @@ def to_arrow(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row])
         given = [Decimal(value) for value in values] if type_.kind == "unsigned" else list(values)
         arrays.append(pa.array(given, arrow_type(type_)))
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns, types))
+
+
+def to_frame(session: SparkSession, types: Sequence[Type], table: pa.Table) -> DataFrame:
+    """An Arrow table as a frame. Spark Connect does not take an empty one."""
+    if table.num_rows or not is_remote(session):
+        return session.createDataFrame(table)
+    columns = ", ".join(f"`{name}` {spark_type(type_)}" for name, type_ in zip(table.column_names, types, strict=True))
+    return session.createDataFrame([], columns)
 
 
 def from_arrow(types: Sequence[Type], table: pa.Table) -> Iterator[Row]:

@@ -14,6 +14,7 @@ from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
 from vigilog.planning.sqlite import AFFINITY, AGGREGATES, SqliteDialect, decoder, encoder
 
+_LIMITS = ("stack overflow", "too many", "at most", "too deep", "Expression tree", "too big", "too large")
 CACHE_KIB = 2_000_000
 STEPS_BETWEEN_LOOKS = 200_000
 
@@ -133,8 +134,12 @@ class Tables:
     def _translated(self, reason: sqlite3.OperationalError) -> BaseException:
         if self.stopped is not None:
             return self.stopped
-        if "interrupted" in str(reason):
+        if "interrupted" in str(reason) or "user-defined" in str(reason):  # only Ctrl-C makes our functions raise
             return KeyboardInterrupt()
+        if any(limit in str(reason) for limit in _LIMITS):
+            return Stopped(
+                f"{self.watch.doing}: a rule is too large for SQLite ({reason}); name a part of it as a relation of its own", "limit"
+            )
         if "full" in str(reason):
             return Stopped(f"{self.watch.doing}: the disk is full", "disk")
         return reason

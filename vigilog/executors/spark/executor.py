@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
@@ -18,7 +19,7 @@ from vigilog.language.strata import components
 from vigilog.language.syntax import Program
 from vigilog.spark.session import session
 from vigilog.spark.sinks import write
-from vigilog.spark.sources import read, refusal
+from vigilog.spark.sources import read, refusal, told_by_reader
 from vigilog.spark.values import from_arrow
 
 if TYPE_CHECKING:
@@ -56,11 +57,15 @@ class SparkEvaluation:
         if source is None:
             return
         self.watch.begin(f"reading {relation}")
-        if isinstance(source, Place):
-            if self.machine.load(relation, read(self.frames.session, source)):
-                raise refusal(self.frames.session, source)
-        else:
+        if not isinstance(source, Place):
             self.machine.load(relation, self.frames.local(relation, list(source)))
+            return
+        try:
+            refused = self.machine.load(relation, read(self.frames.session, source))
+        except DataError as reason:
+            raise told_by_reader(source) or reason from None
+        if refused:
+            raise self.frames.act(lambda: refusal(self.frames.session, source))
 
     def count(self, relation: str) -> int:
         return self.machine.sizes.get(relation, 0)

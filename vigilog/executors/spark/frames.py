@@ -17,7 +17,8 @@ from vigilog.executors.watch import Watch
 from vigilog.language.syntax import Program
 from vigilog.planning.layout import Layout
 from vigilog.planning.sparksql import SparkDialect
-from vigilog.spark.values import to_arrow
+from vigilog.spark.session import cause, is_remote
+from vigilog.spark.values import to_arrow, to_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,11 +35,11 @@ class Frames:
         self.tag = f"vigilog_{uuid.uuid4().hex[:12]}"
         self.layout = Layout(program, f"{self.tag}_")
         self.dialect = SparkDialect()
-        self.connect = type(session).__module__.startswith("pyspark.sql.connect")
+        self.connect = is_remote(session)
         self.known: set[str] = set()
         self.views: set[str] = set()
         self.actions = 0
-        self.shipped = not self.connect and str(session.sparkContext.master).startswith("local[")
+        self.on_this_machine = not self.connect and str(session.sparkContext.master).startswith("local[")
         self.saved = {key: session.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
         self.partitions = int(self.saved["spark.sql.shuffle.partitions"] or 2)
         session.addTag(self.tag)
@@ -47,22 +48,21 @@ class Frames:
 
     def sql(self, text: str, parameters: Mapping[str, str]) -> DataFrame:
         if self.dialect.functions.keys() - self.known:
-            if not self.shipped:
+            if not self.on_this_machine:
                 ship(self.session)
-                self.shipped = True
             register(self.session, self.dialect.functions, self.known)
         try:
             return self.session.sql(text, args=dict(parameters) or None)
         except Exception as reason:
-            raise translated(reason, self.watch.doing) from reason
+            raise translated(reason, self.watch.doing) from None
 
     def local(self, relation: str, rows: Sequence[Row]) -> DataFrame:
         """Rows that are in this process as a frame."""
         given: Sequence[Row] = rows if self.layout.program.relations[relation].attributes else [(True,) for _ in rows]
-        return self.frame(to_arrow(self.layout.columns[relation], self.layout.types[relation], given))
+        return self.frame(relation, to_arrow(self.layout.columns[relation], self.layout.types[relation], given))
 
-    def frame(self, table: pa.Table) -> DataFrame:
-        return self.session.createDataFrame(table)
+    def frame(self, relation: str, table: pa.Table) -> DataFrame:
+        return to_frame(self.session, self.layout.types[relation], table)
 
     def show(self, name: str, frame: DataFrame, rows: int | None = None) -> str:
         """Makes a frame visible to SQL; a small one is sent whole to wherever it is joined."""
@@ -106,12 +106,10 @@ class Frames:
         with self._timed():
             try:
                 return action()
-            except VigilogError:
-                raise
             except Exception as reason:
                 if self.watch.expired:
                     raise self.watch.timed_out() from None
-                raise translated(reason, self.watch.doing) from reason
+                raise translated(reason, self.watch.doing) from None
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -151,5 +149,4 @@ class Frames:
 
 def translated(reason: Exception, doing: str) -> VigilogError:
     """A Spark failure as one sentence."""
-    text = str(reason).strip().split("\n")[0][:400]
-    return DataError(f"Spark failed while {doing} was computed: {text or type(reason).__name__}", "spark")
+    return reason if isinstance(reason, VigilogError) else DataError(f"{doing}: Spark failed: {cause(reason)}", "spark")

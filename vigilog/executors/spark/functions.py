@@ -5,13 +5,17 @@ A worker needs `vigilog.core` and `vigilog.language.functors` to run them: on on
 
 from __future__ import annotations
 
+import atexit
 import math
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from vigilog.core.values import Type
 from vigilog.language.functors import apply, compiled, exact_sum
@@ -20,6 +24,8 @@ from vigilog.spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_equipped: WeakSet[SparkSession] = WeakSet()
 
 
 def register(session: SparkSession, functions: dict[str, PythonFunction], known: set[str]) -> None:
@@ -33,13 +39,23 @@ def register(session: SparkSession, functions: dict[str, PythonFunction], known:
 
 
 def ship(session: SparkSession) -> None:
-    """Sends the modules that the functions need to the workers of a cluster."""
+    """Sends the modules that the functions need to the workers of a cluster, once in a session."""
+    if session not in _equipped:
+        session.addArtifacts(str(_archive()), pyfile=True)
+        _equipped.add(session)
+
+
+@cache
+def _archive() -> Path:
+    """The modules of this package as a file; a session takes no second one of the same name."""
     root = Path(__file__).parents[2]
-    archive = Path(tempfile.mkdtemp(prefix="vigilog-")) / "vigilog.zip"
+    folder = Path(tempfile.mkdtemp(prefix="vigilog-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = folder / "vigilog.zip"
     with zipfile.ZipFile(archive, "w") as package:
         for path in sorted(root.rglob("*.py")):
             package.write(path, path.relative_to(root.parent))
-    session.addArtifacts(str(archive), pyfile=True)
+    return archive
 
 
 def _returns(function: PythonFunction) -> str:

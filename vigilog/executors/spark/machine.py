@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SMALL_ROWS = 1_000  # up to so many new rows come to the driver
 LOCAL_ROWS = 20_000  # up to so many of them stay there
 MOST_PARTS = 6
+MOST_SURPRISES = 2  # so often in a component may few recent rows turn out to give many new ones, which costs an action more
 TAG, RECENT = "__relation", "__recent"
 
 
@@ -90,6 +91,7 @@ class FrameMachine:
         }
         self.texts: dict[tuple[int, int | None], str] = {}
         self.parameters = {}
+        self.surprises = 0
         self.frames.prepare(component.recursive, sum(self.sizes.values()))
         candidates: dict[str, list[str]] = {relation: [] for relation in component.relations}
         for relation, rows in facts(component).items():
@@ -115,7 +117,7 @@ class FrameMachine:
             if self.relations[read.relation].recent:
                 candidates[rule.head.relation].append(self._select(rule, position))
         recent = sum(self.relations[relation].recent for relation in self.component.relations)
-        fresh = self._settle(candidates, small=recent <= SMALL_ROWS)
+        fresh = self._settle(candidates, small=recent <= SMALL_ROWS and self.surprises < MOST_SURPRISES)
         for relation in self.component.relations:
             self.relations[relation].recent = fresh.get(relation, 0)
         for relation in self.read_whole:
@@ -153,6 +155,7 @@ class FrameMachine:
             table = self._collect(fresh)
             if table is not None:
                 return self._add_local(relations, table)
+            self.surprises += 1
         merged = {relation: self._parts_to_merge(relation) for relation in relations}
         for relation, parts in merged.items():
             fresh += [self._wide(relations, relation, self._renamed(relation, view), "false") for view, _ in parts]
@@ -212,13 +215,13 @@ class FrameMachine:
             rows = table.filter(pc.equal(table[TAG], index)).select([f"c{index}_{i}" for i in range(len(self._columns(relation)))])
             rows = pa.Table.from_arrays(rows.columns, schema=arrow_schema(self._columns(relation), self.layout.types[relation]))
             result[relation] = rows.num_rows
-            self.frames.show(self._recent(relation), self.frames.frame(rows), rows.num_rows)
+            self.frames.show(self._recent(relation), self.frames.frame(relation, rows), rows.num_rows)
             if not rows.num_rows:
                 continue
             self.sizes[relation] += rows.num_rows
             known.local = rows if known.local is None else pa.concat_tables([known.local, rows])
             known.local_view = known.local_view or f"{self.layout.tables[relation]}__local_{next(self.numbers)}"
-            self.frames.show(known.local_view, self.frames.frame(known.local))
+            self.frames.show(known.local_view, self.frames.frame(relation, known.local))
             if known.local.num_rows > LOCAL_ROWS:
                 self._close_local(relation)
         return result
