@@ -11,11 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
 
 from vigilog.cli.progress import progress
-from vigilog.core.errors import DataError, ProgramError, UsageError, VigilogError
+from vigilog.core.errors import DataError, ProgramError, Stopped, UsageError, VigilogError
 from vigilog.engine.database import open_program
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
@@ -83,10 +82,11 @@ def run(
 ) -> None:
     """Evaluates a program: reads FACTS/<relation>.facts, writes OUT/<relation>.csv, tab-separated and sorted."""
     checked = _checked(program)
-    with progress() as report:
+    with _interruptible(), progress() as report:
         watch = Watch(max_rounds, timeout, report)
         finished = run_program(checked.program, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
+    sys.stdout.flush()
     if verbose:
         stats = finished.stats
         cost = f"{stats.ms:.0f} ms, {stats.rounds} rounds, {stats.derived} rows derived"
@@ -146,6 +146,15 @@ def _checked(path: Path) -> Checked:
 
 
 @contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C as an error like others, before the command line's framework sees it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped("nothing was written", "interrupted") from None
+
+
+@contextmanager
 def _lines(changes: str) -> Iterator[Iterable[str]]:
     if changes == "-":
         yield sys.stdin
@@ -170,31 +179,16 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        status = app(standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        sys.exit(status if isinstance(status, int) else 0)
-    except click.exceptions.ClickException as error:
-        error.show()
-        sys.exit(2)
-    except click.exceptions.Abort:
-        _interrupted()
+        app()
     except UsageError as error:
         _fail(error, 2)
     except VigilogError as error:
-        _fail(error, 1)
-    except KeyboardInterrupt:
-        _interrupted()
+        _fail(error, 130 if error.code == "interrupted" else 1)
     except OSError as error:  # of standard output: all other files are looked after where they are used
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             print(f"error[unwritable]: standard output: {error.strerror}", file=sys.stderr)
         sys.exit(1)
-
-
-def _interrupted() -> None:
-    print("interrupted: nothing was written", file=sys.stderr)
-    sys.exit(130)
 
 
 def _fail(error: VigilogError, status: int) -> None:

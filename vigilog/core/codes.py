@@ -43,6 +43,7 @@ DATA = {
 RUNNING = {
     "rounds": "A recursion took more rounds than `--max-rounds` allows; the relation is named.",
     "timeout": "An evaluation took longer than `--timeout` allows; what it was doing is named.",
+    "interrupted": "Ctrl-C stopped the evaluation; nothing was written. The exit status is 130.",
     "limit": "A rule is larger than SQLite can take: too many atoms, arguments or levels.",
     "usage": "What was asked for makes no sense together. The exit status is 2.",
 }

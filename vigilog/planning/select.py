@@ -70,6 +70,8 @@ def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice
     values = [query.guarded(arg) for arg in rule.head.args] or [dialect.constant(True, BOOLEAN)]
     columns = layout.columns[rule.head.relation]
     sql = query.finish([exp.alias_(value, column, quoted=True) for value, column in zip(values, columns, strict=True)])
+    for alias, stage in builder.stages:
+        sql = sql.with_(alias, as_=stage, copy=False)
     return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), tuple(builder.undefined))
 
 
@@ -81,6 +83,7 @@ class _Builder:
         self.parameters: dict[str, str] = {}
         self.searches: list[Search] = []
         self.undefined: list[exp.Select] = []
+        self.stages: list[tuple[str, exp.Select]] = []
         self.aliases = 0
 
     def alias(self) -> str:
@@ -317,8 +320,12 @@ class _Query:
         alias = self.builder.alias()
         kept = {name: f"v{number}" for number, name in enumerate(self.env)}
         columns = [*columns, *(exp.alias_(self.env[name].copy(), column, quoted=True) for name, column in kept.items())]
-        inner = self.finish(columns or [exp.alias_(integer(1), "one", quoted=True)])
-        self.tables, self.where = [(self.builder.dialect.staged(inner), alias)], []
+        inner = self.builder.dialect.staged(self.finish(columns or [exp.alias_(integer(1), "one", quoted=True)]))
+        if self.around is None and self.builder.dialect.correlates:
+            self.builder.stages.append((alias, inner))  # side by side before the statement, which nests less deep
+            self.tables, self.where = [(alias, alias)], []
+        else:
+            self.tables, self.where = [(inner, alias)], []
         self.env = {name: exp.column(column, alias, quoted=True) for name, column in kept.items()}
         return alias
 
