@@ -69,7 +69,7 @@ class Finding:
         parts = [f"{self.span}: {kind}[{self.code}]: {self.message}", excerpt(source, self.span)]
         parts += [f"  rule: {self.rule}"] if self.rule else []
         parts += [f"  fix:  {self.hint}"] if self.hint else []
-        return "\n".join(part for part in parts if part)
+        return "\n".join(part for part in parts if part).translate(_VISIBLE)
 
 
 @dataclass
@@ -98,6 +98,7 @@ class Findings:
 
 
 MOST_SHOWN = 200
+_VISIBLE = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\t\n"} | {0x7F: "\u2421"}  # control characters, shown
 
 
 class ProgramError(VigilogError):

@@ -101,7 +101,7 @@ def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line, parse_float=Decimal, parse_constant=_no_constant)
+            record = json.loads(line, parse_float=_decimal, parse_int=_integer, parse_constant=_no_constant)
         except (ValueError, RecursionError) as reason:
             raise DataError(f"{path}:{number}: is not JSON: {reason}", "value") from None
         if not isinstance(record, dict):
@@ -165,6 +165,17 @@ def _not_utf8(path: Path) -> DataError:
             except UnicodeDecodeError as reason:
                 return DataError(f"{path}:{number}: is not UTF-8 text (byte {line[reason.start]:#04x})", "encoding")
     raise AssertionError("the file was not UTF-8 a moment ago")
+
+
+def _decimal(text: str) -> Decimal | str:
+    try:
+        return Decimal(text)
+    except ArithmeticError:
+        return text  # no type takes it, and the error shows it
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) < 400 else text
 
 
 def _no_constant(name: str) -> Any:

@@ -127,9 +127,7 @@ class Builder(Transformer[Token, Any]):
     def _syntax_error(self, tokens: list[Token], index: int) -> None:
         if index == len(tokens):
             if tokens:
-                self.findings.error(
-                    "syntax", "the text ends in the middle of a statement", self._span(tokens[-1]), hint="end it with a full stop"
-                )
+                self.findings.error("syntax", "the text ends in the middle of a statement", self._span(tokens[-1]), hint=_ending(tokens))
             return
         token = tokens[index]
         statement = self._statement(tokens, index)
@@ -249,7 +247,7 @@ class Builder(Transformer[Token, Any]):
         match part:
             case _Call():
                 name, args, span = part.name, part.args, part.span
-                return (Constraint(name, args, span) if name in TESTS else Atom(name, args, span),)
+                return (self._as_deep(Constraint(name, args, span) if name in TESTS else Atom(name, args, span), args),)
             case _Parenthesis():
                 return self._conjoined(part.branches)
             case Disjunction(branches=(alone,)):
@@ -286,13 +284,17 @@ class Builder(Transformer[Token, Any]):
         parts: list[Literal] = []
         for branch in literal.branches:
             ways = tuple(self._literals(self._negated(part, span)) for part in branch)
-            parts.extend(ways[0] if len(ways) == 1 else (Disjunction(ways, span),))
-        return Disjunction((tuple(parts),), span)
+            inner = [part for way in ways for part in way]
+            parts.extend(ways[0] if len(ways) == 1 else (self._bounded(Disjunction(ways, span), inner),))
+        negated: Literal = self._bounded(Disjunction((tuple(parts),), span), parts)
+        return negated
 
     # -- terms
 
     def comparison(self, left: Any, operator: Token, right: Any) -> Constraint:
-        return Constraint(str(operator), (self._term(left), self._term(right)), self._span(left, right))
+        args = (self._term(left), self._term(right))
+        compared: Constraint = self._as_deep(Constraint(str(operator), args, self._span(left, right)), args)
+        return compared
 
     def call(self, name: Token, args: tuple[Term, ...] | None) -> _Call:
         return _Call(str(name), args or (), self._span(name, args[-1] if args else name))
@@ -401,6 +403,13 @@ class Builder(Transformer[Token, Any]):
         )
         return Wildcard(span=part.span)
 
+    def _as_deep(self, literal: Any, args: Iterable[Term]) -> Any:
+        """The literal, known to nest as deep as its arguments do."""
+        depth = max((self.depths[id(arg)][1] for arg in args if id(arg) in self.depths), default=0)
+        if depth:
+            self.depths[id(literal)] = (literal, depth)
+        return literal
+
     def _bounded(self, node: Any, inner: Iterable[Any]) -> Any:
         """The node, with its depth noted; one that nests too deep is refused and cut off."""
         depth = 1 + max((self.depths[id(part)][1] for part in inner if id(part) in self.depths), default=0)
@@ -441,6 +450,23 @@ class Builder(Transformer[Token, Any]):
 
 
 _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def _ending(tokens: list[Token]) -> str:
+    """What would end a statement that the text's end cuts off."""
+    closing = {"(": ")", "{": "}"}
+    open_: list[str] = []
+    for token in tokens:
+        if str(token) in closing:
+            open_.append(closing[str(token)])
+        elif open_ and str(token) == open_[-1]:
+            open_.pop()
+        elif token.type in NEW_STATEMENT or str(token) == ".":
+            open_ = []
+    if open_:
+        return f"close what is open: {''.join(reversed(open_))}"
+    start = next((t for t in reversed(tokens) if t.type in NEW_STATEMENT or str(t) == "."), None)
+    return "a declaration is written .decl name(column: type)" if start is not None and start.type == "DECL" else "end it with a full stop"
 
 
 def _adjacent(left: Token, right: Token) -> bool:

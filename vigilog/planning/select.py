@@ -427,7 +427,14 @@ class _Query:
                 sql = sql.join(table, on=self.optional[alias].copy(), join_type="left")
             else:
                 sql = sql.from_(table) if number == 0 else sql.join(table, join_type="cross")
-        return sql.where(*self.where) if self.where else sql
+        return sql.where(*_grouped(self.where)) if self.where else sql
+
+
+def _grouped(conditions: list[Sql]) -> list[Sql]:
+    """Very many conditions in groups, because SQLite reads `a AND b AND …` as a tree as deep as it is long."""
+    if len(conditions) <= 300:
+        return conditions
+    return _grouped([exp.Paren(this=exp.and_(*conditions[start : start + 100])) for start in range(0, len(conditions), 100)])
 
 
 def _type(term: Term) -> Type:

@@ -108,12 +108,9 @@ class SqliteDialect:
 
     def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql:
         if name in ("min", "max"):
-            return call(name, *args)
+            return _folded(args, 100, lambda group: call(name, *group))
         if name == "cat":
-            joined = args[0]
-            for arg in args[1:]:
-                joined = binary(exp.DPipe, joined, arg)
-            return joined
+            return _folded(args, 2, lambda pair: binary(exp.DPipe, *pair))
         if name == "strlen":
             return call("length", *args)
         if name == "substr":
@@ -203,6 +200,14 @@ class SqliteDialect:
 _ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _BITWISE: dict[str, type[exp.Binary]] = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr}
 _FLOAT = ("+", "-", "*", "/", "neg")
+
+
+def _folded(args: Sequence[Sql], most: int, join: Callable[[Sequence[Sql]], Sql]) -> Sql:
+    """Many arguments joined a few at a time, as a tree that is as flat as can be."""
+    while len(args) > 1:
+        groups = [args[start : start + most] for start in range(0, len(args), most)]
+        args = [join(group) if len(group) > 1 else group[0] for group in groups]
+    return args[0]
 
 
 def _whole(sql: Sql) -> Sql:

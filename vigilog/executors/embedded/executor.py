@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vigilog.core.errors import Finding, ProgramError, Stopped
 from vigilog.core.values import Row
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats
@@ -113,7 +114,7 @@ class TableMachine:
             assert isinstance(read, Atom)
             if self.recent[read.relation]:
                 statement = self._statement(rule, position)
-                fresh[rule.head.relation] += self.tables.execute(statement.sql, statement.parameters).rowcount
+                fresh[rule.head.relation] += self._run(rule, statement)
         for relation, count in fresh.items():
             recent, new = self.turns[relation]
             if self.recent[relation] and not self.first_round:
@@ -144,7 +145,16 @@ class TableMachine:
         self.tables.serve(chosen.searches)
         target = quote(self.layout.tables[rule.head.relation])
         sql = chosen.sql.sql("sqlite", normalize_functions=False)
-        self.derived += self.tables.execute(f"INSERT OR IGNORE INTO {target} {sql}", chosen.parameters).rowcount
+        self.derived += self._run(rule, _Statement(f"INSERT OR IGNORE INTO {target} {sql}", chosen.parameters))
+
+    def _run(self, rule: Rule, statement: _Statement) -> int:
+        """Runs a rule's statement; gives the number of rows it added. A rule that SQLite cannot take is refused with its place."""
+        try:
+            return self.tables.execute(statement.sql, statement.parameters).rowcount
+        except Stopped as reason:
+            if reason.code != "limit":
+                raise
+            raise ProgramError([Finding("limit", reason.message, rule.source.span)], self.layout.program.text) from None
 
     def _prepare(self) -> None:
         """Makes the tables that take turns, and the indexes for every way to read recent rows."""

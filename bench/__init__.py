@@ -1,0 +1,1 @@
+"""Benchmarks: Vigilog beside what people use instead. `python -m bench` lists them."""

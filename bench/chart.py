@@ -1,0 +1,82 @@
+"""Horizontal bars in groups, on a logarithmic scale, one panel for each quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+THICKNESS = 0.82
+
+
+@dataclass(frozen=True)
+class Bar:
+    """`series` decides the colour; `open` if the true value is known only to be larger."""
+
+    series: str
+    value: float
+    label: str
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity. `groups` has a row of bars for each group of the chart."""
+
+    title: str
+    groups: Sequence[Sequence[Bar]]
+
+
+def draw(path: Path, title: str, names: Sequence[str], panels: Sequence[Panel], colours: dict[str, str]) -> None:
+    """Draws the groups from top to bottom, each with its bars in the order given."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    heights = [max(len(panel.groups[place]) for panel in panels) for place in range(len(names))]
+    with pyplot.style.context({"font.size": 9, "font.family": "DejaVu Sans", "axes.edgecolor": "#888888"}):
+        figure, axes = pyplot.subplots(
+            1, len(panels), sharey=True, squeeze=False, figsize=(5.6 * len(panels) + 1.2, 0.235 * sum(heights) + 0.35 * len(names) + 1.2)
+        )
+        for axis, panel in zip(axes[0], panels, strict=True):
+            ticks = _panel(axis, panel, heights, colours)
+        axes[0][0].set_yticks(ticks, names)
+        axes[0][0].invert_yaxis()
+        handles = [matplotlib.patches.Patch(color=colour, label=series) for series, colour in colours.items()]
+        handles.append(matplotlib.patches.Patch(facecolor="white", edgecolor="#777777", hatch="////", label="given up at the cap"))
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
+        figure.legend(handles=handles, loc="lower center", ncol=4, frameon=False)
+        figure.tight_layout(rect=(0, 0.07, 1, 0.99))
+        figure.savefig(path, dpi=130)
+        pyplot.close(figure)
+
+
+def _panel(axis: Axes, panel: Panel, heights: Sequence[int], colours: dict[str, str]) -> list[float]:
+    """Draws one panel; gives the middle of each group."""
+    top, middles = 0.0, []
+    values = [bar.value for bars in panel.groups for bar in bars]
+    left, right = min(values) / 2, max(values) * 6
+    for bars, height in zip(panel.groups, heights, strict=True):
+        middles.append(top + (height - 1) / 2)
+        for place, bar in enumerate(bars):
+            colour = colours[bar.series]
+            drawn = axis.barh(top + place, bar.value - left, left=left, height=THICKNESS, color=colour)
+            if bar.open:
+                drawn[0].set(hatch="////", edgecolor="white", linewidth=0)
+            axis.annotate(bar.label, (bar.value, top + place), (3, 0), textcoords="offset points", va="center", fontsize=8, color="#333333")
+        top += height + 1.0
+    axis.set_xscale("log")
+    axis.set_xlim(left, right)
+    axis.xaxis.set_major_formatter("{x:,g}")
+    axis.set_title(panel.title, fontsize=10, loc="left")
+    axis.grid(axis="x", which="major", color="#dddddd", linewidth=0.8)
+    axis.set_axisbelow(True)
+    axis.tick_params(axis="y", length=0)
+    for side in ("top", "right", "left"):
+        axis.spines[side].set_visible(False)
+    return middles

@@ -1,0 +1,154 @@
+"""Who computes it. Each goes from rows in Python to an answer that is stored (counted only, where the name says so), and says what that took.
+
+What a contender needs is imported when it is called, so that a process has only its own contender's in memory.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bench.graphs import Facts, Rows
+from bench.workloads import Workload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from vigilog.executors.watch import Watch
+
+Rounds = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one evaluation took; `rounds`, `actions` and `jobs` where the contender can tell."""
+
+    seconds: float
+    rows: int
+    rounds: int | None = None
+    actions: int | None = None
+    jobs: int | None = None
+
+
+Compute = Callable[[Workload, Facts, Rounds], Outcome]
+
+
+def embedded(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    from vigilog.executors.watch import Watch
+
+    return _vigilog(workload, facts, "embedded", Watch())
+
+
+def spark(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    from vigilog.executors.watch import Watch
+
+    return _vigilog(workload, facts, "spark", Watch(report=lambda _, round_, rows: each(round_, rows) if round_ else None))
+
+
+def _vigilog(workload: Workload, facts: Facts, engine: str, watch: Watch) -> Outcome:
+    from vigilog.engine.evaluate import start
+    from vigilog.language.check import check
+
+    started = time.perf_counter()
+    program = check(workload.program).program
+    with closing(start(program, facts, engine, [workload.answer], watch)) as evaluation:
+        rows = evaluation.count(workload.answer)
+        seconds = time.perf_counter() - started
+        stats = evaluation.stats
+        if engine == "embedded":
+            return Outcome(seconds, rows, stats.rounds)
+        return Outcome(seconds, rows, stats.rounds, stats.statements, stats.spark_jobs)
+
+
+def sqlite_counted(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    return _sqlite(workload, facts, "SELECT count(*) FROM ({query})")
+
+
+def sqlite_stored(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    """Into a table like those of the embedded executor: a set, and searchable."""
+    create = "CREATE TABLE answer (x INTEGER NOT NULL, y INTEGER NOT NULL, PRIMARY KEY (x, y)) WITHOUT ROWID"
+    return _sqlite(workload, facts, create, "INSERT INTO answer {query}", "SELECT count(*) FROM answer")
+
+
+def _sqlite(workload: Workload, facts: Facts, *statements: str) -> Outcome:
+    started = time.perf_counter()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for name, columns in workload.columns.items():
+            declared = ", ".join(f"{column} INTEGER NOT NULL" for column in columns)
+            connection.execute(f"CREATE TABLE {name} ({declared}, PRIMARY KEY ({', '.join(columns)})) WITHOUT ROWID")
+            connection.execute("BEGIN")
+            connection.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' for _ in columns)})", facts[name])
+            connection.execute("COMMIT")
+        for statement in statements:
+            cursor = connection.execute(statement.format(query=workload.sqlite))
+        rows = int(cursor.fetchone()[0])
+        return Outcome(time.perf_counter() - started, rows)
+
+
+def duckdb(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    from duckdb import connect
+
+    started = time.perf_counter()
+    with closing(connect()) as connection:
+        for name, columns in workload.columns.items():
+            connection.register("given", arrow(columns, facts[name]))
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+        connection.execute(f"CREATE TABLE answer AS {workload.duckdb}")
+        counted = connection.execute("SELECT count(*) FROM answer").fetchall()
+        return Outcome(time.perf_counter() - started, int(counted[0][0]))
+
+
+def spark_loop(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    """In the same session as the Spark executor, so with as many shuffle partitions as cores: Spark's own 200 would be slower."""
+    from bench.loops import LOOPS
+    from vigilog.spark.session import session
+
+    reached = 0
+
+    def round_(number: int, rows: int) -> None:
+        nonlocal reached
+        reached = number
+        each(number, rows)
+
+    opened = session()
+    started = time.perf_counter()
+    frames = {name: opened.createDataFrame(arrow(columns, facts[name])) for name, columns in workload.columns.items()}
+    rows = LOOPS[workload.loop](frames, round_)
+    return Outcome(time.perf_counter() - started, rows, reached, reached + 1)
+
+
+def arrow(columns: tuple[str, ...], rows: Rows) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table({column: pa.array([row[place] for row in rows], pa.int64()) for place, column in enumerate(columns)})
+
+
+@dataclass(frozen=True)
+class Contender:
+    """`ours` is drawn stronger; `heavy` is measured less often, and `capped` is given up on after a while."""
+
+    name: str
+    title: str
+    compute: Compute
+    ours: bool = False
+    heavy: bool = False
+    capped: bool = False
+
+    def can(self, workload: Workload) -> bool:
+        if self.name.startswith("sqlite"):
+            return workload.sqlite is not None
+        return self.name != "duckdb" or workload.duckdb is not None
+
+
+CONTENDERS = (
+    Contender("embedded", "Vigilog embedded", embedded, ours=True),
+    Contender("sqlite-counted", "SQLite, counted", sqlite_counted),
+    Contender("sqlite-stored", "SQLite, stored", sqlite_stored),
+    Contender("duckdb", "DuckDB", duckdb),
+    Contender("spark", "Vigilog Spark", spark, ours=True, heavy=True),
+    Contender("spark-loop", "plain Spark loop", spark_loop, heavy=True, capped=True),
+)
