@@ -86,7 +86,7 @@ def run(
         watch = Watch(max_rounds, timeout, report)
         finished = run_program(checked.program, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
-    sys.stdout.flush()
+    print(end="", flush=True)
     if verbose:
         stats = finished.stats
         cost = f"{stats.ms:.0f} ms, {stats.rounds} rounds, {stats.derived} rows derived"
