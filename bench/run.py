@@ -117,6 +117,9 @@ def _measure(chosen: Sequence[Workload], options: Options) -> Results:
     with steps(len(turns)) as shown:
         for workload, contender in turns:
             measured = results.setdefault((workload.name, contender.name), Measured(workload, contender, []))
+            if measured.capped:
+                shown.end(f"{workload.name}: {contender.title}: not again")
+                continue
             cap = _cap(contender, results.get((workload.name, "spark")), options)
             measured.samples.append(_sample(workload, contender, cap, options, shown))
             _compare(results[workload.name, "embedded"], measured)
@@ -133,10 +136,12 @@ def _turns(workload: Workload, options: Options) -> list[Contender]:
 
 
 def _cap(contender: Contender, spark: Measured | None, options: Options) -> float:
-    """The plain loop gets at least the time it takes to judge the target, unless in a hurry; everything else ten times the cap."""
+    """The plain loop gets at least the time it takes to judge the target, unless in a hurry; everything else five times the cap."""
     if not contender.capped:
-        return 10 * options.cap
-    return max(options.cap, 1.05 * FASTER_THAN_LOOP * spark.seconds if spark and not options.quick else 0.0)
+        return 5 * max(options.cap, 30.0)
+    if spark is None or spark.capped or options.quick:
+        return options.cap
+    return max(options.cap, 1.05 * FASTER_THAN_LOOP * spark.seconds)
 
 
 def _sample(workload: Workload, contender: Contender, cap: float, options: Options, shown: Steps) -> Sample:
