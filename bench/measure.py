@@ -49,33 +49,33 @@ Progress = Callable[[str], None]
 def measure(arguments: Sequence[str], cap: float, progress: Progress) -> Sample:
     """Runs `python -m bench.child` with these arguments; the cap counts from when it is warm. Raises Failed if it fails."""
     rounds: list[tuple[int, int, float]] = []
-    with _process(["-m", "bench.child", *arguments]) as (process, events, complaints):
+    with process(["-m", "bench.child", *arguments]) as (running, events, complaints):
         progress("warming up")
-        if (_next(events, WARM_UP_LIMIT) or {}).get("event") != "ready":
-            raise Failed(f"{' '.join(arguments)}: {_last_line(complaints) or 'did not get ready'}")
+        if (next_event(events, WARM_UP_LIMIT) or {}).get("event") != "ready":
+            raise Failed(f"{' '.join(arguments)}: {complaint(complaints) or 'did not get ready'}")
         progress("")
         deadline = time.monotonic() + cap
         while True:
-            event = _next(events, deadline - time.monotonic())
-            if event is None and process.poll() is not None:
-                raise Failed(f"{' '.join(arguments)}: {_last_line(complaints)}")
+            event = next_event(events, deadline - time.monotonic())
+            if event is None and running.poll() is not None:
+                raise Failed(f"{' '.join(arguments)}: {complaint(complaints)}")
             if event is None:
-                capped = Sample(None, cap, {}, rounds, peaks(process.pid) or Memory())
-                process.kill()
+                capped = Sample(None, cap, {}, rounds, peaks(running.pid) or Memory())
+                running.kill()
                 return capped
             if event["event"] == "done":
-                memory = peaks(process.pid) or Memory(event["peak"])
+                memory = peaks(running.pid) or Memory(event["peak"])
                 return Sample(event["seconds"], cap, event, rounds, memory)
             rounds.append((event["number"], event["rows"], event["seconds"]))
             progress(f"round {event['number']}, {event['rows']:,} rows")
 
 
 @contextmanager
-def _process(arguments: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], queue.Queue[str | None], IO[str]]]:
+def process(arguments: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], queue.Queue[str | None], IO[str]]]:
     """A Python process, its lines, and what it complains of; it, its children and their files are gone afterwards."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, tempfile.TemporaryFile("w+", encoding="utf-8") as complaints:
         settings = [os.environ.get("VIGILOG_SPARK_CONF", ""), f"spark.driver.extraJavaOptions=-Djava.io.tmpdir={folder}"]
-        process = subprocess.Popen(
+        running = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -85,18 +85,23 @@ def _process(arguments: Sequence[str]) -> Iterator[tuple[subprocess.Popen[str], 
             start_new_session=True,
         )
         lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=_read, args=(process, lines), daemon=True).start()
+        reader = threading.Thread(target=_read, args=(running, lines), daemon=True)
+        reader.start()
         try:
-            yield process, lines, complaints
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait(timeout=10)
+            yield running, lines, complaints
+            assert running.stdin is not None
+            running.stdin.close()
+            running.wait(timeout=10)
         except subprocess.TimeoutExpired:
             pass
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+                os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+            reader.join(timeout=10)
+            for stream in (running.stdin, running.stdout):
+                assert stream is not None
+                stream.close()
 
 
 def _read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
@@ -107,7 +112,7 @@ def _read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> Non
     lines.put(None)
 
 
-def _next(lines: queue.Queue[str | None], seconds: float) -> dict[str, Any] | None:
+def next_event(lines: queue.Queue[str | None], seconds: float) -> dict[str, Any] | None:
     """The next event; None if there is none in time, or the process has ended."""
     try:
         line = lines.get(timeout=max(0.0, seconds))
@@ -116,7 +121,7 @@ def _next(lines: queue.Queue[str | None], seconds: float) -> dict[str, Any] | No
     return None if line is None else dict(json.loads(line))
 
 
-def _last_line(complaints: IO[str]) -> str:
+def complaint(complaints: IO[str]) -> str:
     complaints.seek(0)
     lines = [line.strip() for line in complaints if line.strip()]
     return lines[-1][:400] if lines else ""

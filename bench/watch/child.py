@@ -1,0 +1,80 @@
+"""A process for one contender on one workload: `python -m bench.watch.child CONTENDER WORKLOAD CAP [--quick]`.
+
+It loads the facts and computes the views, says `ready` with digests of them, applies each series of changes and says what came of it, says `done`, and waits until its standard input
+is closed, so that whoever started it can look at its memory. What it says are lines of JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.watch.contenders import BY_NAME, Contender
+from bench.watch.session import Session, Told, digest
+from bench.watch.workloads import Series, Workload, workloads
+
+OFTEN = 0.25  # seconds between two signs of life
+
+
+def main() -> None:
+    quick = "--quick" in sys.argv
+    contender, cap = BY_NAME[sys.argv[1]], float(sys.argv[3])
+    workload = next(workload for workload in workloads(quick) if workload.name == sys.argv[2])
+    with ExitStack() as stack:
+        session, planned = load(workload, contender, stack)
+        say(event="ready", views={name: digest(session.view(name)) for name in workload.program.views})
+        for series in planned:
+            say(event="series", **run(session, series, 0 if contender.spark else series.warm, cap))
+        say(event="done")
+        sys.stdin.read()
+
+
+def load(workload: Workload, contender: Contender, stack: ExitStack) -> tuple[Session, list[Series]]:
+    """The contender with its data, and the changes to apply; the facts themselves are let go."""
+    if workload.files is not None:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        workload.files(folder)
+        return stack.enter_context(closing(contender.open(workload, folder))), list(workload.series({}))
+    facts = workload.facts()
+    planned = list(workload.series(facts))
+    return stack.enter_context(closing(contender.open(workload, facts))), planned
+
+
+def run(session: Session, series: Series, warm: int, cap: float) -> dict[str, Any]:
+    """Applies changes pair by pair until there are no more, or the time is up; the first ones are not counted."""
+    gc.collect()
+    times: list[float] = []
+    told: list[dict[str, Any]] = []
+    costs: list[dict[str, Any]] = []
+    spent, shown = 0.0, time.perf_counter()
+    for place, change in enumerate(series.changes):
+        began = time.perf_counter()
+        answers = session.apply(change)
+        took = time.perf_counter() - began
+        spent += took
+        told.append(asdict(Told.of(answers)))
+        if place >= warm:
+            times.append(took * 1000)
+            costs.append(asdict(session.cost()))
+        if began + took - shown > OFTEN:
+            shown = began + took
+            say(event="change", series=series.name, number=place + 1, of=len(series.changes))
+        if place % 2 and times and spent > cap:
+            break
+    capped = spent > cap and len(told) < len(series.changes)
+    return {"name": series.name, "rows": series.rows, "ms": times, "told": told, "costs": costs, "capped": capped}
+
+
+def say(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Where the time of a change goes: `python -m bench.watch.profile WORKLOAD [--strategy S] [--series NAME] [--quick]`.
+
+Runs a series three times: plainly; with each SQL statement timed; under Python's profiler. Shows the statements that take longest with SQLite's plans for them, and the functions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import io
+import pstats
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import mean, median
+from typing import Any
+from unittest.mock import patch
+
+import vigilog
+from bench.watch.workloads import Change, Workload, workloads
+
+
+@dataclass
+class Spent:
+    """What one statement took, over all changes."""
+
+    seconds: float = 0.0
+    times: int = 0
+    rows: int = 0
+    parameters: Any = ()
+
+
+class Timed(sqlite3.Connection):
+    """A connection that remembers, while `timing`, how long each statement took. What is fetched later is not in it."""
+
+    timing = False
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.spent: dict[str, Spent] = {}
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        if not Timed.timing:
+            return super().execute(sql, parameters)
+        began = time.perf_counter()
+        cursor = super().execute(sql, parameters)
+        self._note(sql, time.perf_counter() - began, cursor.rowcount, 1, parameters)
+        return cursor
+
+    def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
+        if not Timed.timing:
+            return super().executemany(sql, parameters)
+        given = list(parameters)
+        began = time.perf_counter()
+        cursor = super().executemany(sql, given)
+        self._note(sql, time.perf_counter() - began, cursor.rowcount, len(given), given[0] if given else ())
+        return cursor
+
+    def _note(self, sql: str, seconds: float, rows: int, times: int, parameters: Any) -> None:
+        found = self.spent.setdefault(sql, Spent(parameters=parameters))
+        found.seconds += seconds
+        found.times += times
+        found.rows += max(rows, 0)
+
+
+def profile(workload: Workload, strategy: str, series: str, top: int) -> None:
+    facts = workload.facts()
+    planned = next(one for one in workload.series(facts) if one.name == series)
+    began = time.perf_counter()
+    with patch("vigilog.executors.embedded.tables.sqlite3.connect", partial(sqlite3.connect, factory=Timed)):
+        database = vigilog.open(workload.program.text, facts, strategy=strategy)
+    print(f"## {workload.name}, {series}, {strategy}\n\nloaded in {time.perf_counter() - began:.1f} s")
+    del facts
+    connection = database.evaluation.tables.connection
+    assert isinstance(connection, Timed)
+    _apply(database, planned.changes[: planned.warm])
+    changes = planned.changes[planned.warm :]
+    plain, statements = _apply(database, changes)
+    print(
+        f"p50 {median(plain):.3f} ms, mean {mean(plain):.3f}, p95 {sorted(plain)[int(len(plain) * 0.95)]:.3f}; {len(changes)} changes, ",
+        end="",
+    )
+    print(f"{median(statements):.0f} statements in the median, {max(statements)} at most\n")
+    Timed.timing = True
+    timed, _ = _apply(database, changes)
+    Timed.timing = False
+    _statements(connection, len(changes), mean(timed), top)
+    profiler = cProfile.Profile()
+    profiler.enable()
+    _apply(database, changes)
+    profiler.disable()
+    text = io.StringIO()
+    pstats.Stats(profiler, stream=text).sort_stats("tottime").print_stats(25)
+    print("```\n" + "\n".join(line for line in text.getvalue().splitlines() if line.strip()) + "\n```\n")
+    database.close()
+
+
+def _apply(database: vigilog.Database, changes: Sequence[Change]) -> tuple[list[float], list[int]]:
+    times, statements = [], []
+    for change in changes:
+        began = time.perf_counter()
+        database.apply(change)
+        times.append((time.perf_counter() - began) * 1000)
+        statements.append(database.stats.statements)
+    return times, statements
+
+
+def _statements(connection: Timed, changes: int, whole: float, top: int) -> None:
+    """The statements, longest first, per change."""
+    spent = connection.spent
+    within = sum(found.seconds for found in spent.values()) * 1000 / changes
+    number = sum(found.times for found in spent.values()) / changes
+    print(
+        f"{len(spent)} different statements, {number:.1f} a change, {within:.3f} ms of {whole:.3f} ms in the mean; the rest is Python and fetching\n"
+    )
+    for sql, found in sorted(spent.items(), key=lambda item: -item[1].seconds)[:top]:
+        ms, rows = found.seconds * 1000 / changes, found.rows / changes
+        print(
+            f"- **{ms:.4f} ms a change** ({found.times / changes:.2f} times, {ms * changes / found.times * 1000:.1f} µs each, {rows:.1f} rows): `{sql}`"
+        )
+        for line in _plan(connection, sql, found.parameters):
+            print(f"    - {line}")
+    print()
+
+
+def _plan(connection: sqlite3.Connection, sql: str, parameters: Any) -> list[str]:
+    if sql.split()[0] not in ("SELECT", "INSERT", "DELETE", "WITH"):
+        return []
+    try:
+        return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
+    except sqlite3.Error as reason:
+        return [f"no plan: {reason}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.watch.profile", description="Shows where the time of a change goes.")
+    parser.add_argument("workload")
+    parser.add_argument("--strategy", default="auto")
+    parser.add_argument("--series", default="1 row")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--top", type=int, default=12, help="how many statements to show")
+    given = parser.parse_args()
+    workload = next(workload for workload in workloads(given.quick) if workload.name == given.workload)
+    profile(workload, given.strategy, given.series, given.top)
+
+
+if __name__ == "__main__":
+    main()
