@@ -15,6 +15,7 @@ from vigilog.language.check import check
 from vigilog.language.syntax import Program
 
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
+STRATEGY = st.sampled_from(["external", "materialized", "auto"])
 Rows = dict[str, set[tuple[Any, ...]]]
 
 
@@ -36,7 +37,7 @@ def expected(old: Rows, new: Rows) -> dict[str, Delta]:
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
     program = check(text).program
-    with Database(program, facts) as database:
+    with Database(program, facts, data.draw(STRATEGY)) as database:
         state = states(program, stated(database))
         for transaction in data.draw(changes(facts)):
             told = database.apply(transaction, dry_run=True)
@@ -54,7 +55,7 @@ def test_stepwise_is_at_once_and_the_inverse_goes_back(data: st.DataObject) -> N
     text, facts = data.draw(programs())
     stream = data.draw(changes(facts))
     program = check(text).program
-    with Database(program, facts) as stepwise, Database(program, facts) as at_once:
+    with Database(program, facts, data.draw(STRATEGY)) as stepwise, Database(program, facts, data.draw(STRATEGY)) as at_once:
         before, views = stated(stepwise), {name: stepwise.view(name) for name in program.outputs}
         total: dict[str, Delta] = {}
         for transaction in stream:

@@ -14,18 +14,22 @@ from types import TracebackType
 from typing import Any
 
 from vigilog.core.delta import Delta
-from vigilog.core.values import Row
+from vigilog.core.values import Row, sorted_rows
 from vigilog.engine.evaluate import checked_rows
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import Transaction, net_changes
+from vigilog.executors.embedded.ask import Asker
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
 from vigilog.executors.embedded.maintain import Maintainer
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
 from vigilog.language.check import check
+from vigilog.language.goal import parse_goal
 from vigilog.language.parser import read_program
 from vigilog.language.syntax import Constant, Program, Rule
+from vigilog.planning.strategy import choose_strategies, stored_relations
+from vigilog.rewriting.external import external
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
 from vigilog.rewriting.separate import separate
@@ -33,7 +37,7 @@ from vigilog.rewriting.separate import separate
 Facts = Mapping[str, Iterable[Iterable[Any]]]
 
 
-def open_program(program: str | Path | Program, facts: Facts | str | Path | None = None) -> Database:
+def open_program(program: str | Path | Program, facts: Facts | str | Path | None = None, *, strategy: str = "auto") -> Database:
     """Opens a program, given as text, file or tree, in memory, with its facts as rows or as a folder of files.
 
     >>> db = open_program('''
@@ -53,14 +57,14 @@ def open_program(program: str | Path | Program, facts: Facts | str | Path | None
         program = Path(program)
     checked = check(read_program(program) if isinstance(program, Path) else program).program
     if facts is None or isinstance(facts, Mapping):
-        return Database(checked, {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()})
-    return Database(checked, {name: reader.rows(place) for name, place in inputs(checked, facts).items()})
+        return Database(checked, {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}, strategy)
+    return Database(checked, {name: reader.rows(place) for name, place in inputs(checked, facts).items()}, strategy)
 
 
 class Database:
     """The relations of a program as of the last transaction. It holds tables: close it, or use it in a `with`."""
 
-    def __init__(self, program: Program, facts: Mapping[str, Iterable[Row]]) -> None:
+    def __init__(self, program: Program, facts: Mapping[str, Iterable[Row]], strategy: str = "auto") -> None:
         stated = _stated(program)
         rules = tuple(rule for rule in program.rules if not _is_fact(rule))
         derived = {head.relation for rule in rules for head in rule.heads}
@@ -68,9 +72,14 @@ class Database:
         self.program = replace(program, rules=rules)
         split, self.homes = separate(self.program, [name for name in program.relations if name in given or name not in derived])
         plain = relevant(rewrite(split), [*self.program.outputs, *self.homes.values()])
+        self.strategies = choose_strategies(plain, self.program.outputs, strategy)
+        self.stored = stored = stored_relations(plain, self.strategies)
+        kept = replace(plain, rules=tuple(rule for rule in plain.rules if rule.head.relation in stored))
         rows = {home: _together(facts.get(name, ()), stated.get(name, ())) for name, home in self.homes.items()}
-        self.evaluation = EmbeddedEvaluation(plain, rows, Watch())
-        self.maintainer = Maintainer(plain, self.evaluation.tables)
+        self.evaluation = EmbeddedEvaluation(kept, rows, Watch())
+        views = external(plain, stored) if len(kept.rules) < len(plain.rules) else None
+        self.maintainer = Maintainer(kept, self.evaluation.tables, views)
+        self.asker = Asker(plain, stored, self.evaluation.tables, self.maintainer.sizes)
         self.stats = self.evaluation.stats
 
     def apply(self, transaction: Transaction, *, dry_run: bool = False) -> dict[str, Delta]:
@@ -104,7 +113,13 @@ class Database:
 
     def view(self, name: str) -> set[Row]:
         """All rows of an output relation."""
-        return set(self.evaluation.rows(name))
+        if name in self.maintainer.program.relations and name in self.stored:
+            return set(self.evaluation.rows(name))
+        return set(self.ask(f"{name}({', '.join('_' for _ in self.program.relations[name].attributes)})"))
+
+    def ask(self, goal: str) -> list[Row]:
+        """The answers to a goal like `closure("a", y)`, sorted: the rows of an atom, or the values of the variables of several literals."""
+        return sorted_rows(self.asker.answers(parse_goal(self.program, goal)))
 
     def rows(self, name: str) -> set[Row]:
         """All rows that are stated for a base relation."""

@@ -32,19 +32,12 @@ from vigilog.language.syntax import (
     rename_literal,
     variables,
 )
+from vigilog.rewriting.states import Change
 
 NEW = "new"  # the relation as it is now
 LOST, GAINED = "lost", "gained"  # its net change
 RECENT = "recent"  # rows of the component itself that the last round found
 CANDIDATE = "candidate"  # rows of the head's relation that are to be tried
-
-
-@dataclass(frozen=True)
-class Change:
-    """Whether a relation lost rows, and whether it gained some."""
-
-    lost: bool
-    gained: bool
 
 
 Changes = Mapping[str, Change]

@@ -12,21 +12,25 @@ Components that read nothing that changed are not touched; statements for empty 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vigilog.core.delta import Delta
 from vigilog.core.values import Row
+from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.fixpoint import is_fact, recursive_positions
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Program, Rule
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder
-from vigilog.rewriting.deltas import CANDIDATE, GAINED, LOST, NEW, RECENT, Change, Variant, gaining, losing, proving, reads
+from vigilog.rewriting.deltas import CANDIDATE, GAINED, LOST, NEW, RECENT, Variant, gaining, losing, proving, reads
+from vigilog.rewriting.external import External
+from vigilog.rewriting.states import Change
 
-WORK = ("minus", "plus", "recent", "next", "gone")
+CHANGE = ("minus", "plus")
+WORK = (*CHANGE, "recent", "next", "gone")
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class _Statement:
 class Maintainer:
     """The tables of an evaluated program, kept true under changes of its base relations."""
 
-    def __init__(self, program: Program, tables: Tables) -> None:
+    def __init__(self, program: Program, tables: Tables, views: External | None = None) -> None:
+        """Maintains the derived relations of `program`, which are stored, and finds the changes of `views`, which are not."""
         self.program, self.tables, self.layout = program, tables, tables.layout
         self.components = [_without_facts(component) for component in components(program)]
         self.components = [component for component in self.components if component.rules]
@@ -49,7 +54,13 @@ class Maintainer:
         self.derived = self.rounds = 0
         tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
         self.sizes = {relation: tables.count(relation) for relation in program.relations}
-        self.names = {(relation, kind): self._make(relation, kind) for relation in program.relations for kind in WORK}
+        derived = {rule.head.relation for rule in program.rules}
+        self.names = {
+            (relation, kind): self._make(relation, kind)
+            for relation in program.relations
+            for kind in (WORK if relation in derived else CHANGE)
+        }
+        self.views = None if views is None else ExternalViews(views, tables, self._name)
 
     def apply(self, changes: Mapping[str, Delta], wanted: Iterable[str], *, keep: bool = True) -> dict[str, Delta]:
         """Applies net changes of base relations; gives the net changes of the wanted relations that changed.
@@ -58,6 +69,7 @@ class Maintainer:
         """
         self.derived, self.rounds, self.changed = 0, 0, {}
         execute = self.tables.execute
+        plan = self.views.plan(self._reachable(changes), self.sizes) if self.views else None
         execute("BEGIN")
         try:
             for relation, delta in changes.items():
@@ -66,6 +78,10 @@ class Maintainer:
                 if not read.isdisjoint(self.changed):
                     self._maintain(component, {name: change for name, change in self.changed.items() if name in read})
             found = {name: self._delta(name) for name in wanted if name in self.changed}
+            if self.views and plan is not None:
+                found |= self.views.changes(plan, self.changed, wanted)
+                self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
+                self.views.machine.clear()
             for relation, change in self.changed.items():
                 for kind, there in (("minus", change.lost), ("plus", change.gained)):
                     if there:
@@ -74,6 +90,14 @@ class Maintainer:
         except BaseException:
             execute("ROLLBACK")
             raise
+        return found
+
+    def _reachable(self, changes: Mapping[str, Delta]) -> dict[str, Change]:
+        """What can change, at most, when base relations change in this way."""
+        found = {name: Change(bool(delta.minus), bool(delta.plus)) for name, delta in changes.items()}
+        for component, read in zip(self.components, self.reads, strict=True):
+            if not read.isdisjoint(found):
+                found |= dict.fromkeys(component.relations, Change(True, True))
         return found
 
     # -- one component
@@ -268,6 +292,42 @@ class Maintainer:
 
     def _make(self, relation: str, kind: str) -> str:
         return self.tables.create(relation, self._name(relation, kind))
+
+
+class ExternalViews:
+    """Views that are not stored: their changes are found on demand."""
+
+    def __init__(self, external: External, tables: Tables, work: Callable[[str, str], str]) -> None:
+        self.external = external
+        states = {name: external.states[name] for name in external.tables}
+        physical: dict[str, tuple[str, str]] = {}
+        for name, state in states.items():
+            physical |= {
+                state.new: (name, tables.layout.tables[name]),
+                state.lost: (name, work(name, "minus")),
+                state.gained: (name, work(name, "plus")),
+            }
+        inputs = [name for state in states.values() for name in (state.lost, state.gained)]
+        self.machine = DemandMachine(external.program, external.levels, tables, physical, inputs, states)
+
+    def plan(self, changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
+        return self.machine.plan(self._filled(changes), changes, rows)
+
+    def changes(self, plan: Plan, changes: Mapping[str, Change], wanted: Iterable[str]) -> dict[str, Delta]:
+        """The net changes of the views that changed."""
+        self.machine.run(plan, self._filled(changes))
+        found = {}
+        for name in wanted:
+            state = self.external.states[name]
+            delta = Delta(frozenset(self.machine.rows(state.gained)), frozenset(self.machine.rows(state.lost)))
+            if name not in self.external.tables and delta:
+                found[name] = delta
+        return found
+
+    def _filled(self, changes: Mapping[str, Change]) -> list[str]:
+        states = self.external.states
+        lost = [states[name].lost for name, change in changes.items() if change.lost and name in states]
+        return lost + [states[name].gained for name, change in changes.items() if change.gained and name in states]
 
 
 def _without_facts(component: Component) -> Component:

@@ -30,7 +30,7 @@ class Tables:
         self.layout, self.watch = layout, watch
         self.dialect = SqliteDialect()
         self.undefined = 0
-        self.statements = 0
+        self.statements = self.labels = 0
         self.orders: dict[str, list[Order]] = {}
         self.registered: set[str] = set()
         self.stopped: BaseException | None = None
@@ -41,6 +41,11 @@ class Tables:
         for name, class_ in AGGREGATES.items():
             self.connection.create_aggregate(name, 1, class_)
         self.connection.set_progress_handler(self._look_up, STEPS_BETWEEN_LOOKS)
+
+    def label(self) -> str:
+        """A prefix for names of tables that nothing else has."""
+        self.labels += 1
+        return str(self.labels)
 
     def create(self, relation: str, table: str | None = None) -> str:
         """Makes an empty table for a relation's rows; gives its quoted name."""

@@ -1,0 +1,225 @@
+"""Runs rules on demand on SQLite, with work in proportion to what they derive.
+
+Each relation of the rules that is not a table of the database is a work table, whose rows are numbered as they come. A rule has read a work table up to some number;
+what came since is what it reads next. Rules of the lowest rank that have something to read go first (`rewriting/demand.py` says why). A rule is one prepared statement
+for each place of its body that rows can come from; nothing is run for what is empty, and only what was filled is cleared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from vigilog.core.errors import Stopped
+from vigilog.core.schema import distinct
+from vigilog.core.values import Row, Type
+from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.language.syntax import Atom, Program, Rule
+from vigilog.planning.indexes import needed_indexes
+from vigilog.planning.layout import Layout
+from vigilog.planning.order import Search
+from vigilog.planning.select import Choice, select
+from vigilog.planning.sqlite import AFFINITY, decoder, encoder
+from vigilog.rewriting.demand import ranks
+from vigilog.rewriting.states import Change, OldState, States
+
+WORK_ROWS = 10  # what a work table is expected to hold, for the order of joins
+
+
+class OverBudget(Stopped):
+    """More rows were derived than allowed."""
+
+
+@dataclass(frozen=True)
+class _Statement:
+    sql: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass
+class _Step:
+    """What a rule does when rows come at one place of its body."""
+
+    target: str
+    statements: list[_Statement]
+
+
+Plan = list[dict[str, list[_Step]]]
+
+
+class WorkLayout(Layout):
+    """Work tables beside tables of the database, which `physical` gives for some relations of the rules."""
+
+    def __init__(self, program: Program, tables: Tables, physical: Mapping[str, tuple[str, str]]) -> None:
+        super().__init__(program)
+        self.base, self.physical = tables.layout, physical
+        self.label = tables.label()
+
+    @cached_property
+    def tables(self) -> Mapping[str, str]:
+        named = {name: f"{self.label}~{table}" for name, table in distinct(self.program.relations).items()}
+        return named | {name: table for name, (_, table) in self.physical.items()}
+
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        own = {name: tuple(f"c{i}" for i in range(max(declaration.arity, 1))) for name, declaration in self.program.relations.items()}
+        return own | {name: self.base.columns[relation] for name, (relation, _) in self.physical.items()}
+
+
+class DemandMachine:
+    """The work tables of some rules on demand.
+
+    `physical` says which relations are tables of the database: the relation there, and the table. Of these, `inputs` are what rules start from, and
+    `old` are names for the state before a change.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        levels: Mapping[str, int],
+        tables: Tables,
+        physical: Mapping[str, tuple[str, str]],
+        inputs: Iterable[str] = (),
+        old: Mapping[str, States] | None = None,
+    ) -> None:
+        self.tables, self.physical, self.inputs, self.old = tables, physical, set(inputs), old or {}
+        self.layout = WorkLayout(program, tables, physical)
+        self.rules = list(zip(program.rules, ranks(program.rules, levels), strict=True))
+        self.orders: dict[str, list[tuple[int, ...]]] = {}
+        self.sizes: dict[str, int] = {}
+        self.derived = self.rounds = 0
+        self.budget: int | None = None
+        self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, round after round, if wanted
+        self.plans: dict[object, Plan] = {}
+
+    def plan(self, start: Iterable[str], changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
+        """What is to be done for rows of each relation, by rank, when rows come to the relations in `start`. It makes tables and indexes, so it is no part of a transaction."""
+        start = sorted(start)
+        key = (*start, *sorted((name, change.lost, change.gained) for name, change in changes.items()))
+        if key not in self.plans:
+            reached = set(start)
+            live: list[tuple[Rule, int]] = []
+            waiting = list(self.rules)
+            while ready := [entry for entry in waiting if all(atom.relation in reached for _, atom in self._places(entry[0]))]:
+                waiting = [entry for entry in waiting if entry not in ready]
+                live += ready
+                reached |= {rule.head.relation for rule, _ in ready}
+            steps: Plan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
+            reader = OldState(self.old, changes)
+            for relation in (*reached, *(rule.head.relation for rule, _ in self.rules)):
+                self._create(relation)
+            for rule, rank in live:
+                for place, atom in self._places(rule):
+                    steps[rank].setdefault(atom.relation, []).append(self._step(rule, place, atom, reader, rows))
+            self.plans[key] = steps
+        return self.plans[key]
+
+    def seed(self, relation: str, rows: Iterable[Row]) -> None:
+        """Puts rows into a work table."""
+        types = self.layout.types[relation]
+        encoders = [encoder(type_) for type_ in types]
+        stored = [tuple([e(v) if e else v for e, v in zip(encoders, row, strict=True)]) if row else (1,) for row in rows]
+        marks = ", ".join("?" for _ in types)
+        before = self.tables.connection.total_changes
+        self.tables.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", stored)
+        self.sizes[relation] = self.sizes.get(relation, 0) + self.tables.connection.total_changes - before
+
+    def run(self, plan: Plan, filled: Iterable[str] = ()) -> None:
+        """Derives all that follows from the seeds and the filled inputs."""
+        sizes = self.sizes
+        for relation in filled:
+            sizes[relation] = 1
+        seen: list[dict[str, int]] = [{} for _ in plan]
+        open_ = [set(sizes.keys() & steps.keys()) for steps in plan]
+        execute, bounded = self.tables.execute, self.budget
+        while True:
+            rank = next((number for number, relations in enumerate(open_) if relations), None)
+            if rank is None:
+                return
+            self.rounds += 1
+            batch = [(relation, seen[rank].get(relation, 0), sizes[relation]) for relation in open_[rank]]
+            open_[rank] = set()
+            for relation, since, until in batch:
+                seen[rank][relation] = until
+                for step in plan[rank][relation]:
+                    found = 0
+                    for statement in step.statements:
+                        found += execute(statement.sql, {**statement.parameters, "since": since, "until": until}).rowcount
+                    if found:
+                        target = step.target
+                        sizes[target] = sizes.get(target, 0) + found
+                        self.derived += found
+                        for number, steps in enumerate(plan):
+                            if target in steps:
+                                open_[number].add(target)
+            if self.trace is not None:
+                self.trace += list(sizes.items())
+            if bounded is not None and self.derived > bounded:
+                raise OverBudget(f"more than {bounded} rows were derived on demand", "budget")
+
+    def rows(self, relation: str, where: str = "", parameters: tuple[Any, ...] = ()) -> list[Row]:
+        """The rows of a work table as values."""
+        if not self.sizes.get(relation):
+            return []
+        cursor = self.tables.execute(f"SELECT * FROM {quote(self.layout.tables[relation])} {where}", parameters)
+        if not self.layout.program.relations[relation].attributes:
+            return [() for _ in cursor]
+        decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+        if not any(decoders):
+            return cursor.fetchall()
+        return [tuple([d(v) if d else v for d, v in zip(decoders, row, strict=True)]) for row in cursor]
+
+    def clear(self) -> None:
+        """Empties what was filled."""
+        for relation, size in self.sizes.items():
+            if size and relation not in self.inputs:
+                self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
+        self.sizes = {}
+        self.derived = self.rounds = 0
+
+    # -- statements
+
+    def _places(self, rule: Rule) -> list[tuple[int, Atom]]:
+        """Where rows can come from: atoms of work tables and of inputs."""
+        atoms = [(place, literal) for place, literal in enumerate(rule.body) if isinstance(literal, Atom)]
+        tables = (self.physical.keys() - self.inputs) | self.old.keys()
+        return [(place, atom) for place, atom in atoms if atom.relation not in tables]
+
+    def _step(self, rule: Rule, place: int, first: Atom, reader: OldState, rows: Mapping[str, int]) -> _Step:
+        ordered = rule.derive(rule.head, body=(first, *(literal for index, literal in enumerate(rule.body) if index != place)))
+        statements = [self._statement(way, first.relation not in self.inputs, rows) for way in reader.rules(ordered)]
+        return _Step(rule.head.relation, statements)
+
+    def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> _Statement:
+        sizes = {name: rows.get(relation, 0) for name, (relation, _) in self.physical.items()}
+        expected = {name: sizes.get(name, WORK_ROWS) if name not in self.inputs else WORK_ROWS for name in self.layout.program.relations}
+        chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=expected, window=window))
+        self._serve(chosen.searches)
+        sql = chosen.sql.sql("sqlite", normalize_functions=False)
+        return _Statement(f"INSERT OR IGNORE INTO {quote(self.layout.tables[rule.head.relation])} {sql}", chosen.parameters)
+
+    def _create(self, relation: str) -> None:
+        if relation in self.orders or relation in self.physical:
+            return
+        columns = self.layout.columns[relation]
+        listed = ", ".join(map(quote, columns))
+        types: tuple[Type, ...] = self.layout.types[relation]
+        defined = ", ".join(f"{quote(name)} {AFFINITY[type_.kind]} NOT NULL" for name, type_ in zip(columns, types, strict=True))
+        self.tables.execute(f"CREATE TABLE {quote(self.layout.tables[relation])} ({defined}, UNIQUE ({listed}))")
+        self.orders[relation] = [tuple(range(len(columns)))]
+
+    def _serve(self, searches: Iterable[Search]) -> None:
+        """Makes the indexes that these searches need and that are not there yet."""
+        for search in searches:
+            if search.relation in self.physical:
+                if search.relation not in self.inputs:
+                    self.tables.serve([Search(self.physical[search.relation][0], search.columns)])
+                continue
+            self._create(search.relation)
+            for order in needed_indexes([search.columns], self.orders[search.relation]):
+                table = self.layout.tables[search.relation]
+                over = ", ".join(f"c{column}" for column in order)
+                self.tables.execute(f"CREATE INDEX {quote(f'{table} by {over}')} ON {quote(table)} ({over})")
+                self.orders[search.relation].append(order)

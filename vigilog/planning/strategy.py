@@ -1,0 +1,60 @@
+"""How each view is kept: not at all (`external`), stored (`materialized`), or stored with counts (`counted`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from vigilog.language.strata import components
+from vigilog.language.syntax import Program, atoms
+
+EXTERNAL, MATERIALIZED, COUNTED = "external", "materialized", "counted"
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A view's strategy and the reason for it."""
+
+    name: str
+    reason: str
+
+
+def choose_strategies(program: Program, views: Iterable[str], wanted: str) -> dict[str, Strategy]:
+    """The strategy of each view of a plain program; `auto` stores only what recursion makes expensive to derive again."""
+    recursive = {name for component in components(program) if component.recursive for name in component.relations}
+    found = {}
+    for view in views:
+        needed = depends_on(program, view) & recursive
+        if wanted != "auto":
+            found[view] = Strategy(wanted, "as asked for")
+        elif needed:
+            found[view] = Strategy(
+                MATERIALIZED, f"{_listed(sorted(needed))} recursive: a stored row is found at once, a derived one takes a search"
+            )
+        else:
+            found[view] = Strategy(EXTERNAL, "not recursive: its changes follow from the tables along indexes, so nothing need be kept")
+    return found
+
+
+def stored_relations(program: Program, strategies: Mapping[str, Strategy]) -> set[str]:
+    """The derived relations to store: views that are to be, and what they are derived from."""
+    derived = {rule.head.relation for rule in program.rules}
+    stored = {view for view, strategy in strategies.items() if strategy.name != EXTERNAL}
+    return {name for view in stored for name in depends_on(program, view)} & derived
+
+
+def depends_on(program: Program, relation: str) -> set[str]:
+    """A relation and all it is derived from."""
+    reads: dict[str, set[str]] = {}
+    for rule in program.rules:
+        reads.setdefault(rule.head.relation, set()).update(atom.relation for atom, _ in atoms(rule.body))
+    seen, queue = {relation}, [relation]
+    for name in queue:
+        new = reads.get(name, set()) - seen
+        seen |= new
+        queue.extend(sorted(new))
+    return seen
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names)} {'is' if len(names) == 1 else 'are'}"
