@@ -38,6 +38,7 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
     program = check(text).program
     with Database(program, facts, data.draw(STRATEGY)) as database:
+        database.maintainer.doubtful = data.draw(st.sampled_from([1, 64]))
         state = states(program, stated(database))
         for transaction in data.draw(changes(facts)):
             told = database.apply(transaction, dry_run=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, product
 
 from vigilog.language.safety import grounded_by, names_in, needs
 from vigilog.language.syntax import (
@@ -27,6 +27,7 @@ from vigilog.language.syntax import (
     Constraint,
     Declaration,
     Disjunction,
+    Functor,
     Literal,
     Negation,
     Rule,
@@ -40,6 +41,8 @@ from vigilog.language.syntax import (
 )
 from vigilog.rewriting.naming import Naming
 
+MOST_COLUMNS = 5  # up to so many, all patterns are looked at
+
 
 @dataclass(frozen=True)
 class _Way:
@@ -50,10 +53,21 @@ class _Way:
 
 
 class Demand:
-    """Collects rules that derive relations on demand; `definitions` are the plain rules of each."""
+    """Collects rules that derive relations on demand; `definitions` are the plain rules of each.
 
-    def __init__(self, definitions: Mapping[str, Sequence[Rule]], naming: Naming, *, factoring: bool = True) -> None:
+    `through` names relations that take rows over from one on demand, by rules that are not made here: who reads the one asks for the other.
+    """
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Sequence[Rule]],
+        naming: Naming,
+        *,
+        factoring: bool = True,
+        through: Mapping[str, str] | None = None,
+    ) -> None:
         self.definitions, self.naming, self.factoring = definitions, naming, factoring
+        self.behind = {**{name: name for name in definitions}, **(through or {})}  # what is asked when a relation is read
         self.rules: list[Rule] = []
         self.declarations: dict[str, Declaration] = {}
         self.asked: dict[tuple[str, str], str] = {}  # the magic relation of each relation and pattern asked for
@@ -71,29 +85,57 @@ class Demand:
         self.declare(self.asked[key], args)
         return Atom(self.asked[key], args)
 
-    def finish(self) -> None:
-        """Adds the rules that answer every question asked so far, and those they ask."""
+    def finish(self) -> dict[tuple[str, str], tuple[Rule, ...]]:
+        """Adds the rules that answer every question asked so far, and those they ask; gives them by relation and pattern."""
+        answers = {}
         while self.open:
             relation, pattern = self.open.pop(0)
+            before = len(self.rules)
             self._answer(relation, pattern)
+            answers[relation, pattern] = tuple(self.rules[before:])
+        return answers
 
     def cheap_pattern(self, relation: str) -> str:
         """The pattern to test single rows with: all columns known, or those of a factored recursion, for it finds the rest in passing."""
+        factored = [pattern for pattern in self.linear_patterns(relation) if self._factored(relation, pattern)]
+        return factored[0] if factored else "b" * len(self.definitions[relation][0].head.args)
+
+    def linear_patterns(self, relation: str) -> list[str]:
+        """Patterns for which a recursion asks no more than it answers: it is factored, or goes on asking the same."""
         arity = len(self.definitions[relation][0].head.args)
-        for pattern in ("b" * known + "f" * (arity - known) for known in range(1, arity)) if self.factoring else ():
-            if self._factored(relation, pattern):
-                return pattern
-        return "b" * arity
+        patterns = ["".join(marks) for marks in product("bf", repeat=arity)] if arity <= MOST_COLUMNS and self.factoring else []
+        return [
+            pattern
+            for pattern in patterns
+            if len(set(pattern)) == 2 and (self._factored(relation, pattern) or self._repeats(relation, pattern))
+        ]
+
+    def _repeats(self, relation: str, pattern: str) -> bool:
+        """Whether every recursive rule asks for the very columns it was asked for."""
+        found = False
+        for rule in self.definitions[relation]:
+            for atom, _ in atoms(rule.body):
+                if self._reaches(atom.relation, relation):
+                    known = [(arg, other) for arg, other, mark in zip(rule.head.args, atom.args, pattern, strict=False) if mark == "b"]
+                    if atom.relation != relation or any(arg != other or not isinstance(arg, Variable) for arg, other in known):
+                        return False
+                    found = True
+        return found
 
     # -- rules
 
     def chain(self, origin: Rule, head: Atom, seed: Sequence[Literal], rest: Sequence[Literal]) -> None:
         """Adds the rule `head :- seed, rest`, cut wherever something must be asked first."""
-        scope = names(Rule((head,), (*seed, *rest)))
-        done, pending = list(seed), list(rest)
+        whole = Rule((head,), (*seed, *rest))
+        scope, cut = names(whole), any(self._on_demand(literal) for literal in rest)
+        fresh = (name for name in (f"b{number}" for number in count(1)) if name not in names(whole, into_aggregates=True))
+        done, pending = [], list(rest)
+        for literal in seed:
+            done.append(_opened(literal, set(), fresh, pending) if cut else literal)
         while pending:
             bound = grounded_by(tuple(done), set(), scope)
             literal = pending.pop(self._next(pending, bound, scope))
+            literal = _opened(literal, bound, fresh, pending) if cut else literal
             if self._on_demand(literal):
                 wanted = set().union(*(needs_of(part, scope) for part in (head, literal, *pending)))
                 done = [self._cut(origin, done, wanted)]
@@ -132,16 +174,16 @@ class Demand:
             known = grounded_by((*done, *before), set(), scope | names_of(before))
             pattern = "".join("b" if _known(arg, known, scope) else "f" for arg in atom.args)
             args = [arg for arg, mark in zip(atom.args, pattern, strict=True) if mark == "b"]
-            self.add(origin.derive(self.question(atom.relation, pattern, args), body=(*done, *before)))
+            self.add(origin.derive(self.question(self.behind[atom.relation], pattern, args), body=(*done, *before)))
 
     def _questions(
         self, literal: Literal, before: list[Literal], bound: set[str], scope: set[str]
     ) -> Iterator[tuple[Atom, tuple[Literal, ...]]]:
         """The atoms on demand in a literal, each with what comes before it inside an aggregate."""
         match literal:
-            case Atom() if literal.relation in self.definitions:
+            case Atom() if literal.relation in self.behind:
                 yield literal, tuple(before)
-            case Negation(literal=Atom() as atom) if atom.relation in self.definitions:
+            case Negation(literal=Atom() as atom) if atom.relation in self.behind:
                 yield atom, tuple(before)
             case Constraint(args=(_, Aggregate() as aggregate)):
                 inside = scope | names_in(aggregate)
@@ -155,10 +197,10 @@ class Demand:
                         if isinstance(part, Atom | Constraint) and not (
                             isinstance(part, Constraint) and isinstance(part.args[-1], Aggregate)
                         ):
-                            done.append(part)
+                            done.append(_opened(part, known))
 
     def _on_demand(self, literal: Literal) -> bool:
-        return any(atom.relation in self.definitions for atom, _ in atoms((literal,)))
+        return any(atom.relation in self.behind for atom, _ in atoms((literal,)))
 
     def _next(self, pending: Sequence[Literal], bound: set[str], scope: set[str]) -> int:
         """The literal to read next: what can be decided at once; then atoms with something known, tables before what must be asked for; negation and aggregates last."""
@@ -291,6 +333,23 @@ def needs_of(literal: Literal, scope: set[str]) -> set[str]:
 
 def names_of(literals: Iterable[Literal]) -> set[str]:
     return set().union(*(names(literal) for literal in literals))
+
+
+def _opened(literal: Literal, bound: set[str], fresh: Iterator[str] | None = None, pending: list[Literal] | None = None) -> Literal:
+    """An atom that can be read at once: instead of what it cannot compute yet it has variables, and what they equal is pending, or just `_`."""
+    if not isinstance(literal, Atom):
+        return literal
+    known = bound | {arg.name for arg in literal.args if isinstance(arg, Variable)}
+    args: list[Term] = []
+    for arg in literal.args:
+        if not isinstance(arg, Functor) or names(arg) <= known:
+            args.append(arg)
+        elif fresh is None or pending is None:
+            args.append(Wildcard(arg.type))
+        else:
+            args.append(Variable(next(fresh), arg.type))
+            pending.append(Constraint("=", (args[-1], arg)))
+    return replace(literal, args=tuple(args))
 
 
 def _known(term: Term, bound: set[str], scope: set[str]) -> bool:

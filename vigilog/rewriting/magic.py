@@ -49,6 +49,11 @@ def magic(program: Program, goals: Iterable[tuple[str, str]], stored: Iterable[s
     return Asked(rewritten, demand.asked, levels(program))
 
 
+def linear_patterns(program: Program, relation: str) -> list[str]:
+    """Patterns by which a recursive relation can be asked for rows at the cost of what it answers."""
+    return Demand(definitions_of(program, ()), Naming(program.relations)).linear_patterns(relation)
+
+
 def definitions_of(program: Program, stored: Iterable[str]) -> dict[str, Sequence[Rule]]:
     """The rules of every relation that is not stored."""
     found: dict[str, list[Rule]] = {}

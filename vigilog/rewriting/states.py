@@ -1,6 +1,7 @@
-"""Reading a table as it was before a transaction.
+"""The states of a relation: before a transaction, after it, and the change between them.
 
-When a transaction has been applied, a table `r` is in its new state, and what it lost and gained is at hand. What it held before is then what it holds and did not gain,
+`in_new` reads everything as it is afterwards. `OldState` reads tables as they were before:
+when a transaction has been applied, a table `r` is in its new state, and what it lost and gained is at hand. What it held before is then what it holds and did not gain,
 or what it lost. Nothing is copied: a rule that reads the old state becomes several rules that read the new one and the changes.
 """
 
@@ -20,6 +21,7 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    Term,
     Truth,
     Variable,
     Wildcard,
@@ -34,6 +36,34 @@ class States:
     new: str
     lost: str
     gained: str
+
+
+def in_new(rule: Rule, states: Mapping[str, States]) -> Rule:
+    """The rule with its head and every atom of its body in the new state."""
+    head = replace(rule.head, relation=states[rule.head.relation].new)
+    return rule.derive(head, body=tuple(literal_in_new(literal, states) for literal in rule.body))
+
+
+def literal_in_new(literal: Literal, states: Mapping[str, States]) -> Literal:
+    """The literal with every atom read in the new state."""
+
+    def term(part: Term) -> Term:
+        if isinstance(part, Aggregate):
+            return replace(part, body=tuple(literal_in_new(inner, states) for inner in part.body))
+        return part
+
+    match literal:
+        case Atom():
+            return replace(literal, relation=states[literal.relation].new)
+        case Negation():
+            inner = literal_in_new(literal.literal, states)
+            assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+            return replace(literal, literal=inner)
+        case Constraint():
+            return replace(literal, args=tuple(term(arg) for arg in literal.args))
+        case Disjunction():
+            return replace(literal, branches=tuple(tuple(literal_in_new(part, states) for part in branch) for branch in literal.branches))
+    return literal
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,7 @@ class DemandMachine:
         self.rules = list(zip(program.rules, ranks(program.rules, levels), strict=True))
         self.orders: dict[str, list[tuple[int, ...]]] = {}
         self.sizes: dict[str, int] = {}
+        self.seen: dict[int, list[dict[str, int]]] = {}  # for each plan and rank, how much of each relation has been read
         self.derived = self.rounds = 0
         self.budget: int | None = None
         self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, round after round, if wanted
@@ -127,12 +128,15 @@ class DemandMachine:
         self.sizes[relation] = self.sizes.get(relation, 0) + self.tables.connection.total_changes - before
 
     def run(self, plan: Plan, filled: Iterable[str] = ()) -> None:
-        """Derives all that follows from the seeds and the filled inputs."""
+        """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`."""
         sizes = self.sizes
         for relation in filled:
             sizes[relation] = 1
-        seen: list[dict[str, int]] = [{} for _ in plan]
-        open_ = [set(sizes.keys() & steps.keys()) for steps in plan]
+        seen = self.seen.setdefault(id(plan), [{} for _ in plan])
+        open_ = [
+            {name for name in sizes.keys() & steps.keys() if sizes[name] > known.get(name, 0)}
+            for steps, known in zip(plan, seen, strict=True)
+        ]
         execute, bounded = self.tables.execute, self.budget
         while True:
             rank = next((number for number, relations in enumerate(open_) if relations), None)
@@ -176,7 +180,7 @@ class DemandMachine:
         for relation, size in self.sizes.items():
             if size and relation not in self.inputs:
                 self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
-        self.sizes = {}
+        self.sizes, self.seen = {}, {}
         self.derived = self.rounds = 0
 
     # -- statements

@@ -19,6 +19,7 @@ from typing import Any
 from vigilog.core.delta import Delta
 from vigilog.core.values import Row
 from vigilog.executors.embedded.demand import DemandMachine, Plan
+from vigilog.executors.embedded.prove import Prover
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.fixpoint import is_fact, recursive_positions
 from vigilog.language.strata import Component, components
@@ -30,6 +31,7 @@ from vigilog.rewriting.external import External
 from vigilog.rewriting.states import Change
 
 CHANGE = ("minus", "plus")
+DOUBTFUL = 64  # from so many rows in a round, another proof is looked for before they are deleted
 WORK = (*CHANGE, "recent", "next", "gone")
 
 
@@ -49,6 +51,7 @@ class Maintainer:
         self.components = [component for component in self.components if component.rules]
         self.reads = [set().union(*(reads(rule) for rule in component.rules)) for component in self.components]
         self.changed: dict[str, Change] = {}
+        self.doubtful = DOUBTFUL
         self.prepared: dict[object, _Statement] = {}
         self.plans: dict[object, list[tuple[Rule, Variant]]] = {}
         self.derived = self.rounds = 0
@@ -59,6 +62,9 @@ class Maintainer:
             (relation, kind): self._make(relation, kind)
             for relation in program.relations
             for kind in (WORK if relation in derived else CHANGE)
+        }
+        self.provers = {
+            component.relations: Prover(program, component, tables, self.sizes) for component in self.components if component.recursive
         }
         self.views = None if views is None else ExternalViews(views, tables, self._name)
 
@@ -120,17 +126,40 @@ class Maintainer:
         counts: dict[str, int] = {}
         for rule, variant in self._plan(component, changes, "losing"):
             self._collect(rule, variant, "next", counts)
+        self._keep_proved(component, counts)
         total = self._advance(component, counts, "gone")
         while component.recursive and counts:
             counts = {}
             for rule, variant in self._plan(component, changes, "losing recent"):
                 self._collect(rule, variant, "next", counts, unless="gone")
+            self._keep_proved(component, counts)
             for relation, number in self._advance(component, counts, "gone").items():
                 total[relation] = total.get(relation, 0) + number
         self._clear_recent(component)
+        if component.recursive:
+            self.provers[component.relations].clear()
         for relation in total:
             self._remove(relation, "gone")
         return total
+
+    def _keep_proved(self, component: Component, counts: dict[str, int]) -> None:
+        """Takes rows that have another proof out of those that may be lost, when there are many."""
+        prover = self.provers[component.relations] if component.recursive else None
+        for relation in [*counts] if prover else ():
+            assert prover is not None, "only recursion needs it"
+            following = self.names[relation, "next"]
+            if counts[relation] >= self.doubtful:
+                before = prover.machine.derived
+                prover.prove(relation, following, counts[relation])
+                self.derived += prover.machine.derived - before
+            if prover.used:
+                proved, own = prover.proved(relation), self.layout.columns[relation]
+                same = " AND ".join(f"k.c{number} = {following}.{quote(column)}" for number, column in enumerate(own))
+                counts[relation] -= self.tables.execute(
+                    f"DELETE FROM {following} WHERE EXISTS (SELECT 1 FROM {proved} AS k WHERE {same})"
+                ).rowcount
+                if not counts[relation]:
+                    del counts[relation]
 
     def _prove(self, component: Component, deleted: Mapping[str, int]) -> dict[str, int]:
         """Puts back what still has a proof."""
