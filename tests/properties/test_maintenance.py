@@ -37,7 +37,7 @@ def expected(old: Rows, new: Rows) -> dict[str, Delta]:
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
     program = check(text).program
-    with Database(program, facts, data.draw(STRATEGY)) as database:
+    with Database(program, facts, data.draw(STRATEGY), budget=data.draw(st.sampled_from([None, None, 0]))) as database:
         database.maintainer.doubtful = data.draw(st.sampled_from([1, 64]))
         state = states(program, stated(database))
         for transaction in data.draw(changes(facts)):

@@ -22,9 +22,10 @@ class Stats:
     statements: int = 0
     spark_jobs: int = 0
     undefined: int = 0
+    recomputed: str = ""  # why a transaction was answered by recomputing, if it was
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "recomputed" or value}
 
 
 class Evaluation(Protocol):

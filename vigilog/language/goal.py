@@ -29,6 +29,7 @@ class Goal:
 
     rule: Rule
     declaration: Declaration
+    of_atom: str = ""  # the relation of a goal that is a single atom
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -48,8 +49,9 @@ def parse_goal(program: Program, text: str) -> Goal:
             fresh = (f"c{number}" for number in count(1) if f"c{number}" not in names(atom))
             atom = replace(atom, args=tuple(Variable(next(fresh)) if isinstance(arg, Wildcard) else arg for arg in atom.args))
             head, body = replace(atom, relation=name), (atom,)
-            attributes = program.relations[atom.relation].attributes
+            attributes, relation = program.relations[atom.relation].attributes, atom.relation
         case _:
+            relation = ""
             shown = list({variable.name: variable for literal in body for variable in variables(literal)}.values())
             head = Atom(name, tuple(shown))
             attributes = tuple(_attribute(program, variable, body, parsed.text) for variable in shown)
@@ -57,7 +59,7 @@ def parse_goal(program: Program, text: str) -> Goal:
     plain = tuple(replace(known, attributes=tuple(replace(a, type=None) for a in known.attributes)) for known in program.declarations)
     asked = Program(program.types, (*plain, declaration), (), (Rule((head,), body, parsed.rules[0].span),), "goal", parsed.text)
     checked = check(asked).program
-    return Goal(checked.rules[0], checked.relations[name])
+    return Goal(checked.rules[0], checked.relations[name], relation)
 
 
 def _attribute(program: Program, variable: Variable, body: tuple[Literal, ...], text: str) -> Attribute:

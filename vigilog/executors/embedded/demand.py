@@ -52,10 +52,10 @@ Plan = list[dict[str, list[_Step]]]
 class WorkLayout(Layout):
     """Work tables beside tables of the database, which `physical` gives for some relations of the rules."""
 
-    def __init__(self, program: Program, tables: Tables, physical: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, program: Program, tables: Tables, physical: Mapping[str, tuple[str, str]], label: str) -> None:
         super().__init__(program)
         self.base, self.physical = tables.layout, physical
-        self.label = tables.label()
+        self.label = label
 
     @cached_property
     def tables(self) -> Mapping[str, str]:
@@ -85,14 +85,14 @@ class DemandMachine:
         old: Mapping[str, States] | None = None,
     ) -> None:
         self.tables, self.physical, self.inputs, self.old = tables, physical, set(inputs), old or {}
-        self.layout = WorkLayout(program, tables, physical)
+        self.layout = WorkLayout(program, tables, physical, tables.label())
         self.rules = list(zip(program.rules, ranks(program.rules, levels), strict=True))
         self.orders: dict[str, list[tuple[int, ...]]] = {}
         self.sizes: dict[str, int] = {}
         self.seen: dict[int, list[dict[str, int]]] = {}  # for each plan and rank, how much of each relation has been read
         self.derived = self.rounds = 0
         self.budget: int | None = None
-        self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, round after round, if wanted
+        self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, step after step, if wanted
         self.plans: dict[object, Plan] = {}
 
     def plan(self, start: Iterable[str], changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
@@ -155,11 +155,11 @@ class DemandMachine:
                         target = step.target
                         sizes[target] = sizes.get(target, 0) + found
                         self.derived += found
+                        if self.trace is not None:
+                            self.trace.append((target, sizes[target]))
                         for number, steps in enumerate(plan):
                             if target in steps:
                                 open_[number].add(target)
-            if self.trace is not None:
-                self.trace += list(sizes.items())
             if bounded is not None and self.derived > bounded:
                 raise OverBudget(f"more than {bounded} rows were derived on demand", "budget")
 
@@ -180,10 +180,19 @@ class DemandMachine:
         for relation, size in self.sizes.items():
             if size and relation not in self.inputs:
                 self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
+        self.forget()
+
+    def forget(self) -> None:
+        """Everything was emptied in another way."""
         self.sizes, self.seen = {}, {}
         self.derived = self.rounds = 0
 
     # -- statements
+
+    def expected(self, rows: Mapping[str, int]) -> dict[str, int]:
+        """How many rows each relation of the rules is expected to have, given those of the database's tables."""
+        own = {name: rows.get(relation, 0) for name, (relation, _) in self.physical.items() if name not in self.inputs}
+        return dict.fromkeys(self.layout.program.relations, WORK_ROWS) | own
 
     def _places(self, rule: Rule) -> list[tuple[int, Atom]]:
         """Where rows can come from: atoms of work tables and of inputs."""
@@ -197,10 +206,8 @@ class DemandMachine:
         return _Step(rule.head.relation, statements)
 
     def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> _Statement:
-        sizes = {name: rows.get(relation, 0) for name, (relation, _) in self.physical.items()}
-        expected = {name: sizes.get(name, WORK_ROWS) if name not in self.inputs else WORK_ROWS for name in self.layout.program.relations}
-        chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=expected, window=window))
-        self._serve(chosen.searches)
+        chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=self.expected(rows), window=window))
+        self.serve(chosen.searches)
         sql = chosen.sql.sql("sqlite", normalize_functions=False)
         return _Statement(f"INSERT OR IGNORE INTO {quote(self.layout.tables[rule.head.relation])} {sql}", chosen.parameters)
 
@@ -214,7 +221,7 @@ class DemandMachine:
         self.tables.execute(f"CREATE TABLE {quote(self.layout.tables[relation])} ({defined}, UNIQUE ({listed}))")
         self.orders[relation] = [tuple(range(len(columns)))]
 
-    def _serve(self, searches: Iterable[Search]) -> None:
+    def serve(self, searches: Iterable[Search]) -> None:
         """Makes the indexes that these searches need and that are not there yet."""
         for search in searches:
             if search.relation in self.physical:

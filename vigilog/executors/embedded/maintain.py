@@ -12,16 +12,17 @@ Components that read nothing that changed are not touched; statements for empty 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vigilog.core.delta import Delta
+from vigilog.core.delta import Delta, between
 from vigilog.core.values import Row
 from vigilog.executors.embedded.demand import DemandMachine, Plan
+from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.prove import Prover
 from vigilog.executors.embedded.tables import Tables, quote
-from vigilog.executors.fixpoint import is_fact, recursive_positions
+from vigilog.executors.fixpoint import fixpoint, is_fact, recursive_positions
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Program, Rule
 from vigilog.planning.select import Choice, select
@@ -68,35 +69,66 @@ class Maintainer:
         }
         self.views = None if views is None else ExternalViews(views, tables, self._name)
 
-    def apply(self, changes: Mapping[str, Delta], wanted: Iterable[str], *, keep: bool = True) -> dict[str, Delta]:
+    def apply(
+        self, changes: Mapping[str, Delta], wanted: Iterable[str], *, keep: bool = True, budget: int | None = None
+    ) -> dict[str, Delta]:
         """Applies net changes of base relations; gives the net changes of the wanted relations that changed.
 
-        Without `keep` everything is as before afterwards.
+        Without `keep` everything is as before afterwards. More rows than the budget are not derived on demand: then it raises OverBudget, and nothing has changed.
         """
-        self.derived, self.rounds, self.changed = 0, 0, {}
-        execute = self.tables.execute
         plan = self.views.plan(self._reachable(changes), self.sizes) if self.views else None
-        execute("BEGIN")
         try:
-            for relation, delta in changes.items():
-                self._apply_base(relation, delta)
-            for component, read in zip(self.components, self.reads, strict=True):
-                if not read.isdisjoint(self.changed):
-                    self._maintain(component, {name: change for name, change in self.changed.items() if name in read})
-            found = {name: self._delta(name) for name in wanted if name in self.changed}
-            if self.views and plan is not None:
-                found |= self.views.changes(plan, self.changed, wanted)
-                self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
-                self.views.machine.clear()
-            for relation, change in self.changed.items():
-                for kind, there in (("minus", change.lost), ("plus", change.gained)):
-                    if there:
-                        execute(f"DELETE FROM {self.names[relation, kind]}")
-            execute("COMMIT" if keep else "ROLLBACK")
+            with self.tables.transaction(keep=keep):
+                self._change(changes)
+                found = {name: self._delta(name) for name in wanted if name in self.changed}
+                if self.views and plan is not None:
+                    found |= self.views.changes(plan, self.changed, wanted, budget)
+                    self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
+                    self.views.machine.clear()
+                self._clear_changes()
         except BaseException:
-            execute("ROLLBACK")
+            if self.views:
+                self.views.machine.forget()
             raise
         return found
+
+    def recompute(self, changes: Mapping[str, Delta], wanted: Sequence[str], views: Program, *, keep: bool = True) -> dict[str, Delta]:
+        """Does what `apply` does, but evaluates views that are not stored anew, before and after, and compares."""
+        machine = TableMachine(self.tables)
+        before = self._whole(views, wanted, machine)
+        with self.tables.transaction(keep=keep):
+            self._change(changes)
+            found = {name: self._delta(name) for name in wanted if name in self.changed}
+            after = self._whole(views, wanted, machine)
+            self._clear_changes()
+        self.derived += machine.derived
+        return found | {name: delta for name in before if (delta := between(before[name], after[name]))}
+
+    def _whole(self, views: Program, wanted: Sequence[str], machine: TableMachine) -> dict[str, set[Row]]:
+        """All rows of views that are not stored."""
+        made = components(views)
+        for component in made:
+            self.rounds += fixpoint(component, machine, self.tables.watch)
+        found = {name: set(self.tables.rows(name)) for name in wanted if any(name in component.relations for component in made)}
+        for component in made:
+            for relation in component.relations:
+                self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
+        return found
+
+    def _change(self, changes: Mapping[str, Delta]) -> None:
+        """Changes the base relations and all that is stored; the net changes are in the tables of changes."""
+        self.derived, self.rounds, self.changed = 0, 0, {}
+        for relation, delta in changes.items():
+            self._apply_base(relation, delta)
+        for component, read in zip(self.components, self.reads, strict=True):
+            if not read.isdisjoint(self.changed):
+                self._maintain(component, {name: change for name, change in self.changed.items() if name in read})
+
+    def _clear_changes(self) -> None:
+        for relation, change in self.changed.items():
+            for kind, there in (("minus", change.lost), ("plus", change.gained)):
+                if there:
+                    self.tables.execute(f"DELETE FROM {self.names[relation, kind]}")
 
     def _reachable(self, changes: Mapping[str, Delta]) -> dict[str, Change]:
         """What can change, at most, when base relations change in this way."""
@@ -342,8 +374,9 @@ class ExternalViews:
     def plan(self, changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
         return self.machine.plan(self._filled(changes), changes, rows)
 
-    def changes(self, plan: Plan, changes: Mapping[str, Change], wanted: Iterable[str]) -> dict[str, Delta]:
+    def changes(self, plan: Plan, changes: Mapping[str, Change], wanted: Iterable[str], budget: int | None) -> dict[str, Delta]:
         """The net changes of the views that changed."""
+        self.machine.budget = budget
         self.machine.run(plan, self._filled(changes))
         found = {}
         for name in wanted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from vigilog.core.errors import Stopped
@@ -32,6 +33,7 @@ class Tables:
         self.undefined = 0
         self.statements = self.labels = 0
         self.orders: dict[str, list[Order]] = {}
+        self.added: list[tuple[str, Order]] = []  # indexes made since the transaction began
         self.registered: set[str] = set()
         self.stopped: BaseException | None = None
         self.connection = sqlite3.connect("", isolation_level=None, cached_statements=1024)
@@ -102,11 +104,35 @@ class Tables:
             by_relation.setdefault(search.relation, []).append(search.columns)
         for relation, columns in by_relation.items():
             for order in needed_indexes(columns, self.orders[relation]):
-                table = self.layout.tables[relation]
-                name = quote(f"{table}_by_{'_'.join(str(column) for column in order)}")
-                over = ", ".join(quote(self.layout.columns[relation][column]) for column in order)
-                self.execute(f"CREATE INDEX {name} ON {quote(table)} ({over})")
+                self._index(relation, order)
                 self.orders[relation].append(order)
+                self.added.append((relation, order))
+
+    @contextmanager
+    def transaction(self, *, keep: bool = True) -> Iterator[None]:
+        """What is done inside happens as a whole, or, after an error or without `keep`, not at all. Indexes made inside stay."""
+        self.added = []
+        self.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._roll_back()
+            raise
+        if keep:
+            self.execute("COMMIT")
+        else:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        self.connection.rollback()
+        for relation, order in self.added:
+            self._index(relation, order)
+
+    def _index(self, relation: str, order: Order) -> None:
+        table = self.layout.tables[relation]
+        name = quote(f"{table}_by_{'_'.join(str(column) for column in order)}")
+        over = ", ".join(quote(self.layout.columns[relation][column]) for column in order)
+        self.execute(f"CREATE INDEX {name} ON {quote(table)} ({over})")
 
     def close(self) -> None:
         self.connection.close()

@@ -1,0 +1,87 @@
+"""Proofs: why a row is in a relation.
+
+>>> leaf = Proof('edge("a", "b")')
+>>> print(Proof('closure("a", "b")', "closure(x, y) :- edge(x, y).", "graph.dl:5:1", (leaf,)).text())
+closure("a", "b")   by closure(x, y) :- edge(x, y).   (graph.dl:5:1)
+└─ edge("a", "b")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+DEEP = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """A literal that holds: stated, computed or absent (no rule), or derived by a rule from other literals that hold.
+
+    `relation` and `row` are those of an atom; `broken` marks what does not hold any more.
+    """
+
+    literal: str
+    rule: str = ""
+    place: str = ""
+    because: tuple[Proof, ...] = ()
+    relation: str = ""
+    row: tuple[Any, ...] | None = None
+    negated: bool = False
+    broken: bool = False
+    depth: int = field(init=False, default=1)  # how many literals stand one above the other
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", 1 + max((part.depth for part in self.because), default=0))
+
+    def text(self) -> str:
+        """The proof as a tree, a line for each literal; a very deep one as numbered steps, each from earlier ones."""
+        if self.depth <= DEEP:
+            return "\n".join(self._lines("", ""))
+        steps = self._flat()
+        lines = [
+            f"{n}. {step._line()}" + (f"   from {', '.join(map(str, reasons))}" if reasons else "")
+            for n, (step, reasons) in enumerate(steps, 1)
+        ]
+        return "\n".join(lines)
+
+    def json(self) -> dict[str, Any]:
+        """The proof as nested objects; a very deep one as a list of steps, each naming earlier ones by their numbers."""
+        if self.depth <= DEEP:
+            return self._fields() | ({"because": [part.json() for part in self.because]} if self.rule else {})
+        flat = [step._fields() | ({"because": reasons} if step.rule else {}) for step, reasons in self._flat()]
+        return self._fields() | {"steps": flat}
+
+    def steps(self) -> Iterator[Proof]:
+        """This step and all below it, each once."""
+        seen: set[int] = set()
+        queue = [self]
+        while queue:
+            part = queue.pop()
+            if id(part) not in seen:
+                seen.add(id(part))
+                yield part
+                queue += reversed(part.because)
+
+    def _flat(self) -> list[tuple[Proof, list[int]]]:
+        """The steps, each with the numbers of those it follows from, which come before it."""
+        ordered = sorted(self.steps(), key=lambda part: part.depth)
+        numbers = {id(part): number for number, part in enumerate(ordered, start=1)}
+        return [(part, [numbers[id(reason)] for reason in part.because]) for part in ordered]
+
+    def _fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"literal": self.literal}
+        if self.rule:
+            found |= {"rule": self.rule, "place": self.place}
+        return found | ({"broken": True} if self.broken else {})
+
+    def _line(self) -> str:
+        return self.literal + ("   (no longer)" if self.broken else "") + (f"   by {self.rule}   ({self.place})" if self.rule else "")
+
+    def _lines(self, first: str, rest: str) -> Iterator[str]:
+        yield first + self._line()
+        for number, part in enumerate(self.because, start=1):
+            last = number == len(self.because)
+            yield from part._lines(rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))

@@ -1,0 +1,211 @@
+"""Finds proofs of rows, from base facts, whether or not their relations are stored.
+
+What a row can follow from is derived on demand. Work tables number their rows as they come, and the machine notes how far each table had come after each step; so every row was first
+derived from rows of earlier steps, and a proof that goes back only in time comes to an end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Row
+from vigilog.executors.embedded.demand import DemandMachine, Plan, WorkLayout
+from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.language.printer import show_literal, show_statement
+from vigilog.language.syntax import (
+    Atom,
+    Attribute,
+    Constant,
+    Constraint,
+    Declaration,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Variable,
+    names,
+    rename_literal,
+    variables,
+)
+from vigilog.planning.select import Choice, select
+from vigilog.planning.sqlite import decoder, encoder
+from vigilog.rewriting.magic import Asked, magic
+
+INSTANCE = "instance of a rule"
+
+
+class Reasoner:
+    """Proofs over the tables of a plain program's base relations."""
+
+    def __init__(self, program: Program, tables: Tables, rows: Mapping[str, int], homes: Mapping[str, str]) -> None:
+        """`homes` says, for relations with facts and rules, where the facts are."""
+        self.homes = {home: name for name, home in homes.items() if home != name}
+        self.program = replace(program, rules=tuple(_named(rule) for rule in program.rules))
+        self.tables, self.sizes = tables, rows
+        self.derived = {rule.head.relation for rule in program.rules}
+        self.machines: dict[str, tuple[DemandMachine, Plan, str]] = {}
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        """For each row of a relation a proof of it, None if it has none."""
+        if relation not in self.derived:
+            known = self.tables.contents(relation)
+            return [Proof(_fact(self.program, relation, row), relation=relation, row=row) if row in known else None for row in rows]
+        machine, plan, question = self._machine(relation)
+        machine.trace = []
+        try:
+            machine.seed(question, rows)
+            machine.run(plan)
+            search = _Search(self, machine)
+            return [search.proof(relation, row) for row in rows]
+        finally:
+            machine.clear()
+
+    def _machine(self, relation: str) -> tuple[DemandMachine, Plan, str]:
+        if relation not in self.machines:
+            pattern = "b" * self.program.relations[relation].arity
+            asked: Asked = magic(self.program, [(relation, pattern)], factoring=False)
+            physical = {name: (name, self.tables.layout.tables[name]) for name in self.program.relations if name not in self.derived}
+            machine = DemandMachine(asked.program, asked.levels, self.tables, physical)
+            question = asked.questions[relation, pattern]
+            self.machines[relation] = machine, machine.plan([question], {}, self.sizes), question
+        return self.machines[relation]
+
+
+class _Search:
+    """The proofs among the rows that a machine has derived."""
+
+    def __init__(self, reasoner: Reasoner, machine: DemandMachine) -> None:
+        self.reasoner, self.program, self.machine = reasoner, reasoner.program, machine
+        self.rules: dict[str, list[Rule]] = {}
+        for rule in self.program.rules:
+            self.rules.setdefault(rule.head.relation, []).append(rule)
+        self.reached: dict[str, list[tuple[int, int]]] = {}  # how many rows a relation had after which step
+        for step, (relation, size) in enumerate(machine.trace or ()):
+            self.reached.setdefault(relation, []).append((size, step))
+        self.found: dict[tuple[str, Row], Proof] = {}
+        self.chosen: dict[tuple[str, Row], tuple[Rule, list[Literal]]] = {}
+        self.instances: dict[int, tuple[str, Mapping[str, str], list[Variable]]] = {}
+
+    def proof(self, relation: str, row: Row) -> Proof | None:
+        """A proof of a row, made of proofs of rows that were derived before it; without recursion, for proofs can be deep."""
+        if self.number(relation, row) is None:
+            return None
+        waiting = [(relation, row)]
+        while waiting:
+            goal = waiting[-1]
+            rule, body = self.instance(*goal)
+            needed = [(atom.relation, _row(atom)) for atom in body if isinstance(atom, Atom)]
+            missing = [fact for fact in needed if fact[0] in self.reasoner.derived and fact not in self.found]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if goal in self.found:
+                continue
+            fact = _fact(self.program, *goal)
+            stated = any(name in self.reasoner.homes for name, _ in needed)  # what is stated needs no rule
+            text, place = ("", "") if stated else (show_statement(rule.source), str(rule.source.span))
+            because = () if stated else tuple(self.reason(literal) for literal in body)
+            self.found[goal] = Proof(fact, text, place, because, *goal)
+        return self.found[relation, row]
+
+    def instance(self, relation: str, row: Row) -> tuple[Rule, list[Literal]]:
+        """A rule, and its body without variables, that gives a row from rows derived before it."""
+        if (relation, row) not in self.chosen:
+            number = self.number(relation, row)
+            assert number is not None, "only rows that were derived are proved"
+            self.chosen[relation, row] = next(self._instances_of(relation, number))
+        return self.chosen[relation, row]
+
+    def _instances_of(self, relation: str, number: int) -> Iterator[tuple[Rule, list[Literal]]]:
+        for rule in self.rules[relation]:
+            for bindings in self.bindings(rule, number):
+                body = [rename_literal(literal, bindings) for literal in rule.body]
+                if all(self.earlier(literal, relation, number) for literal in body if isinstance(literal, Atom)):
+                    yield rule, body
+
+    def reason(self, literal: Literal) -> Proof:
+        """Why a literal of a rule's instance holds."""
+        if isinstance(literal, Atom):
+            row = _row(literal)
+            if literal.relation in self.reasoner.derived:
+                return self.found[literal.relation, row]
+            return Proof(_fact(self.program, literal.relation, row), relation=literal.relation, row=row)
+        atom = literal.literal if isinstance(literal, Negation) and isinstance(literal.literal, Atom) else None
+        return Proof(show_literal(literal), relation=atom.relation if atom else "", negated=atom is not None)
+
+    def earlier(self, atom: Atom, relation: str, number: int) -> bool:
+        """Whether an atom's row was derived before another row."""
+        if atom.relation not in self.reasoner.derived:
+            return True
+        own = self.number(atom.relation, _row(atom))
+        return own is not None and self.step(atom.relation, own) < self.step(relation, number)
+
+    def number(self, relation: str, row: Row) -> int | None:
+        """The number of a row in its work table."""
+        layout = self.machine.layout
+        where = " AND ".join(f"{column} = ?" for column in layout.columns[relation])
+        encoders = [encoder(type_) for type_ in layout.types[relation]]
+        stored = tuple([e(v) if e else v for e, v in zip(encoders, row, strict=True)]) if row else (1,)
+        found = self.machine.tables.execute(f"SELECT rowid FROM {quote(layout.tables[relation])} WHERE {where}", stored).fetchone()
+        return None if found is None else int(found[0])
+
+    def step(self, relation: str, number: int) -> int:
+        """The step in which a row was derived."""
+        sizes = self.reached[relation]
+        return sizes[bisect_left(sizes, (number, -1))][1]
+
+    def bindings(self, rule: Rule, number: int) -> Iterator[dict[str, Term]]:
+        """The values of a rule's variables in its instances that give a row."""
+        if id(rule) not in self.instances:
+            self.instances[id(rule)] = self._instances(rule)
+        sql, parameters, shown = self.instances[id(rule)]
+        for cells in self.machine.tables.execute(sql, {**parameters, "since": number - 1, "until": number}).fetchall():
+            bound: dict[str, Term] = {}
+            for variable, cell in zip(shown, cells, strict=False):
+                assert variable.type is not None, "checked programs are typed"
+                decode = decoder(variable.type)
+                bound[variable.name] = Constant(decode(cell) if decode else cell, variable.type, unsigned=variable.type.kind == "unsigned")
+            yield bound
+
+    def _instances(self, rule: Rule) -> tuple[str, Mapping[str, str], list[Variable]]:
+        """A statement for the instances of a rule that give one row of its relation."""
+        shown = list({variable.name: variable for literal in (rule.head, *rule.body) for variable in variables(literal)}.values())
+        attributes = tuple(Attribute(variable.name, "", variable.type) for variable in shown)
+        machine = self.machine
+        program = replace(machine.layout.program, declarations=(*machine.layout.program.declarations, Declaration(INSTANCE, attributes)))
+        layout = WorkLayout(program, machine.tables, machine.physical, machine.layout.label)
+        asking = rule.derive(Atom(INSTANCE, tuple(shown)), body=(rule.head, *rule.body))
+        chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window=True, rows=machine.expected(self.reasoner.sizes)))
+        machine.serve(chosen.searches)
+        return chosen.sql.sql("sqlite", normalize_functions=False), chosen.parameters, shown
+
+
+def _named(rule: Rule) -> Rule:
+    """The rule with variables for `_` and for what is computed in its atoms, so that a proof can say which rows they were."""
+    fresh = (name for name in (f"v{number}" for number in count(1)) if name not in names(rule, into_aggregates=True))
+    body: list[Literal] = []
+    for literal in rule.body:
+        if isinstance(literal, Atom):
+            args = [arg if isinstance(arg, Variable | Constant) else Variable(next(fresh), arg.type) for arg in literal.args]
+            computed = [(new, old) for new, old in zip(args, literal.args, strict=True) if isinstance(old, Functor)]
+            body += [replace(literal, args=tuple(args)), *(Constraint("=", pair) for pair in computed)]
+        else:
+            body.append(literal)
+    return rule.derive(rule.head, body=tuple(body))
+
+
+def _row(atom: Atom) -> Row:
+    """The row that an atom without variables names."""
+    return tuple(arg.value for arg in atom.args if isinstance(arg, Constant))
+
+
+def _fact(program: Program, relation: str, row: Row) -> str:
+    types = program.relations[relation].types
+    return show_literal(Atom(relation, tuple(Constant(value, type_) for value, type_ in zip(row, types, strict=True))))
