@@ -33,6 +33,7 @@ from vigilog.language.syntax import (
     variables,
 )
 from vigilog.rewriting.states import Change
+from vigilog.rewriting.touched import groundable
 
 NEW = "new"  # the relation as it is now
 LOST, GAINED = "lost", "gained"  # its net change
@@ -152,6 +153,8 @@ def _touched_way(way: tuple[Literal, ...], changes: Changes) -> Iterator[list[So
 
 def _apart(prefix: list[Sourced], scope: set[str], fresh: Iterator[str]) -> list[Sourced]:
     """The literals with new names for variables that are local to their aggregate."""
+    literals = groundable((literal for literal, _ in prefix), scope)
+    prefix = [(literal, source) for literal, (_, source) in zip(literals, prefix, strict=True)]
     found = {variable.name: variable for literal, _ in prefix for variable in variables(literal) if variable.name not in scope}
     renamed: dict[str, Term] = {name: replace(variable, name=next(fresh)) for name, variable in found.items()}
     return [(rename_literal(literal, renamed), source) for literal, source in prefix]

@@ -13,36 +13,17 @@ Where each row has a single proof, there is nothing to ask: what loses its proof
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 
 from vigilog.language.safety import grounded_by
-from vigilog.language.strata import components
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Constraint,
-    Declaration,
-    Disjunction,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    Wildcard,
-    aggregates,
-    atoms,
-    names,
-    rename,
-    rename_literal,
-    variables,
-)
+from vigilog.language.syntax import Atom, Constraint, Declaration, Negation, Program, Rule, Variable, Wildcard, aggregates, atoms, names
 from vigilog.rewriting.demand import Demand
 from vigilog.rewriting.magic import definitions_of, levels
+from vigilog.rewriting.maintain import Variant, deletions, insertions
 from vigilog.rewriting.naming import Naming
-from vigilog.rewriting.states import States
+from vigilog.rewriting.sections import Section, by_rank
+from vigilog.rewriting.states import States, in_new
 
 
 @dataclass(frozen=True)
@@ -53,6 +34,12 @@ class External:
     states: Mapping[str, States]
     levels: Mapping[str, int]
     tables: frozenset[str]  # relations that are stored, with their net changes at hand
+
+    @property
+    def sections(self) -> list[Section]:
+        """The rules to print, in an order in which they could be evaluated."""
+        declarations = dict(self.program.relations)
+        return by_rank("changes of what is not stored", self.program.rules, declarations, self.levels, Naming(declarations))
 
 
 def external(program: Program, stored: Iterable[str] = ()) -> External:
@@ -66,17 +53,17 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
         )
         for name in program.relations
     }
-    new = {states[name].new: [_in_new(rule, states) for rule in rules] for name, rules in old.items()}
+    new = {states[name].new: [in_new(rule, states) for rule in rules] for name, rules in old.items()}
     demand = Demand({**old, **new}, naming)
     for name, rules in old.items():
         certain = _single_proof(name, rules)
         lost = states[name].lost if certain else naming(name, "del")
         gained = states[name].gained if certain else naming(name, "ins")
         for rule in rules:
-            for seed, rest in _losing(rule, states):
-                demand.chain(rule, replace(rule.head, relation=lost), seed, rest)
-            for seed, rest in _gaining(rule, states):
-                demand.chain(rule, replace(rule.head, relation=gained), seed, rest)
+            for variant in deletions(rule, states):
+                _chain(rule, variant, lost, demand)
+            for variant in insertions(rule, states):
+                _chain(rule, variant, gained, demand)
         if not certain:
             _decide(program.relations[name], rules[0], (lost, states[name].lost, states[name].new), demand)
             _decide(program.relations[name], rules[0], (gained, states[name].gained, name), demand)
@@ -92,6 +79,13 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
     both = {**{name: level[name] for name in old}, **{states[name].new: level[name] for name in old}}
     rewritten = replace(program, declarations=tuple(declarations.values()), directives=(), rules=tuple(demand.rules))
     return External(rewritten, states, both, tables)
+
+
+def _chain(rule: Rule, variant: Variant, head: str, demand: Demand) -> None:
+    """(D) or (I): what changed is read first."""
+    body = variant.rule.body
+    rest = [literal for place, literal in enumerate(body) if place != variant.changed]
+    demand.chain(rule, replace(rule.head, relation=head), [body[variant.changed]], rest)
 
 
 def _decide(declaration: Declaration, origin: Rule, parts: tuple[str, str, str], demand: Demand) -> None:
@@ -118,107 +112,3 @@ def _single_proof(name: str, rules: Sequence[Rule]) -> bool:
     shown = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
     equalities = tuple(literal for literal in rule.body if isinstance(literal, Constraint) and literal.op == "=")
     return names(rule) <= grounded_by(equalities, shown, names(rule))
-
-
-# -- which literal changed
-
-Split = tuple[list[Literal], list[Literal]]
-
-
-def _losing(rule: Rule, states: Mapping[str, States]) -> Iterator[Split]:
-    """What to read first, and the rest, for each way in which a proof can have been lost."""
-    for index, literal in enumerate(rule.body):
-        others = [part for place, part in enumerate(rule.body) if place != index]
-        match literal:
-            case Atom():
-                yield [replace(literal, relation=states[literal.relation].lost)], others
-            case Negation(literal=Atom() as atom):
-                yield [replace(atom, relation=states[atom.relation].gained)], [*others, literal] if _open(atom) else others
-    for seed, rest in _touched(rule, states):
-        yield seed, [*rest, *rule.body]
-
-
-def _gaining(rule: Rule, states: Mapping[str, States]) -> Iterator[Split]:
-    """What to read first, and the rest, for each way in which a proof can have come."""
-    body = _in_new(rule, states).body
-    for index, literal in enumerate(rule.body):
-        others = [part for place, part in enumerate(body) if place != index]
-        match literal:
-            case Atom():
-                yield [replace(literal, relation=states[literal.relation].gained)], others
-            case Negation(literal=Atom() as atom):
-                yield [replace(atom, relation=states[atom.relation].lost)], [*others, body[index]] if _open(atom) else others
-    for seed, rest in _touched(rule, states):
-        yield seed, [*rest, *body]
-
-
-def _open(atom: Atom) -> bool:
-    return any(isinstance(arg, Wildcard) for arg in atom.args)
-
-
-def _touched(rule: Rule, states: Mapping[str, States]) -> Iterator[Split]:
-    """For each change inside an aggregate: what binds the groups it touches."""
-    fresh = (f"t{number}" for number in count() if f"t{number}" not in names(rule, into_aggregates=True))
-    scope = names(rule)
-    for literal in rule.body:
-        match literal:
-            case Constraint(args=(_, Aggregate() as aggregate)):
-                for way in _ways(aggregate):
-                    for atom, _ in atoms(way):
-                        others = [part for part in way if isinstance(part, Atom) and part is not atom]
-                        for change, rest in (
-                            (states[atom.relation].lost, others),
-                            (states[atom.relation].gained, others),
-                            (states[atom.relation].lost, [_literal_in_new(part, states) for part in others]),
-                            (states[atom.relation].gained, [_literal_in_new(part, states) for part in others]),
-                        )[: 4 if others else 2]:
-                            yield _apart([replace(atom, relation=change)], rest, scope, fresh)
-
-
-def _apart(seed: list[Atom], rest: Sequence[Literal], scope: set[str], fresh: Iterator[str]) -> Split:
-    """The literals with new names for variables that are local to their aggregate."""
-    found = {variable.name: variable for literal in (*seed, *rest) for variable in variables(literal) if variable.name not in scope}
-    renamed: dict[str, Term] = {name: replace(variable, name=next(fresh)) for name, variable in found.items()}
-    return [rename_literal(literal, renamed) for literal in seed], [rename_literal(literal, renamed) for literal in rest]
-
-
-def _ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
-    match aggregate.body:
-        case (Disjunction(branches=branches),):
-            return branches
-    return (aggregate.body,)
-
-
-# -- the new state
-
-
-def _in_new(rule: Rule, states: Mapping[str, States]) -> Rule:
-    head = replace(rule.head, relation=states[rule.head.relation].new)
-    return rule.derive(head, body=tuple(_literal_in_new(literal, states) for literal in rule.body))
-
-
-def _literal_in_new(literal: Literal, states: Mapping[str, States]) -> Literal:
-    """The literal with every atom read in the new state."""
-
-    def term(part: Term) -> Term:
-        if isinstance(part, Aggregate):
-            target = None if part.target is None else term(part.target)
-            return replace(part, target=target, body=tuple(_literal_in_new(inner, states) for inner in part.body))
-        return rename(part, {})
-
-    match literal:
-        case Atom():
-            return replace(literal, relation=states[literal.relation].new)
-        case Negation():
-            inner = _literal_in_new(literal.literal, states)
-            assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
-            return replace(literal, literal=inner)
-        case Constraint():
-            return replace(literal, args=tuple(term(arg) for arg in literal.args))
-        case Disjunction():
-            return replace(literal, branches=tuple(tuple(_literal_in_new(part, states) for part in branch) for branch in literal.branches))
-    return literal
-
-
-def recursive_relations(program: Program) -> set[str]:
-    return {name for component in components(program) if component.recursive for name in component.relations}

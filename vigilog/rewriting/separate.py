@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vigilog.language.syntax import Atom, Program, Rule, Variable
+from vigilog.language.syntax import Atom, Constant, Program, Rule, Variable
 
 
 def separate(program: Program, stated: Iterable[str]) -> tuple[Program, dict[str, str]]:
@@ -37,6 +37,15 @@ def separate(program: Program, stated: Iterable[str]) -> tuple[Program, dict[str
             columns = tuple(Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
             rules.append(Rule((Atom(name, columns),), (Atom(home, columns),), declaration.span))
     return replace(program, declarations=tuple(declarations), rules=tuple(rules)), homes
+
+
+def as_maintained(program: Program) -> Program:
+    """The program as transactions see it: the rows that it states are data, not rules, and what has both data and rules is separated."""
+    facts = {rule for rule in program.rules if not rule.body and all(isinstance(arg, Constant) for head in rule.heads for arg in head.args)}
+    rules = tuple(rule for rule in program.rules if rule not in facts)
+    derived = {head.relation for rule in rules for head in rule.heads}
+    given = {directive.relation for directive in program.directed("input")} | {head.relation for rule in facts for head in rule.heads}
+    return separate(program.with_rules(rules), [name for name in program.relations if name in given or name not in derived])[0]
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -1,0 +1,80 @@
+"""Which groups of an aggregate a change touches, as literals that bind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+
+from vigilog.language.safety import grounded_by
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Constraint,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Rule,
+    Term,
+    Wildcard,
+    atoms,
+    names,
+    rename_literal,
+    variables,
+)
+from vigilog.rewriting.states import States, literal_in_new
+
+
+def touched(rule: Rule, states: Mapping[str, States]) -> Iterator[tuple[Literal, ...]]:
+    """For each change inside an aggregate of a plain rule: the changed atom first, then the atoms it was or is joined with.
+
+    A value changes only if a binding of the aggregate's body went or came. One that went had one literal among what no longer holds, and the others held before;
+    one that came has one among what did not hold, and the others hold now.
+    """
+    fresh = (f"t{number}" for number in count() if f"t{number}" not in names(rule, into_aggregates=True))
+    scope = names(rule)
+    for literal in rule.body:
+        match literal:
+            case Constraint(args=(_, Aggregate() as aggregate)):
+                for way in ways(aggregate):
+                    for prefix in dict.fromkeys(_touched_way(way, states)):
+                        yield _apart(prefix, scope, fresh)
+
+
+def ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
+    """The conjunctions that an aggregate of a plain rule ranges over."""
+    match aggregate.body:
+        case (Disjunction(branches=branches),):
+            return branches
+    return (aggregate.body,)
+
+
+def _touched_way(way: tuple[Literal, ...], states: Mapping[str, States]) -> Iterator[tuple[Literal, ...]]:
+    for part in way:
+        for atom, _ in atoms((part,)):
+            others = [other for other in way if isinstance(other, Atom) and other is not part]
+            lost, gained = (replace(atom, relation=name) for name in (states[atom.relation].lost, states[atom.relation].gained))
+            went = {Atom: (lost,), Negation: (gained,)}.get(type(part), (lost, gained))
+            came = {Atom: (gained,), Negation: (lost,)}.get(type(part), (lost, gained))
+            yield from ((change, *others) for change in went)
+            yield from ((change, *(literal_in_new(other, states) for other in others)) for change in came)
+
+
+def _apart(prefix: Iterable[Literal], scope: set[str], fresh: Iterator[str]) -> tuple[Literal, ...]:
+    """The literals with new names for variables that are local to their aggregate."""
+    prefix = groundable(prefix, scope)
+    found = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name not in scope}
+    renamed: dict[str, Term] = {name: replace(variable, name=next(fresh)) for name, variable in found.items()}
+    return tuple(rename_literal(literal, renamed) for literal in prefix)
+
+
+def groundable(literals: Iterable[Literal], given: set[str]) -> tuple[Literal, ...]:
+    """The atoms among literals of an aggregate with `_` for what they compute from variables that neither they nor `given` bind."""
+    found = tuple(literals)
+    bound = grounded_by(found, given, given)
+
+    def known(arg: Term) -> Term:
+        return Wildcard(arg.type) if isinstance(arg, Functor) and not names(arg) <= bound else arg
+
+    return tuple(replace(literal, args=tuple(map(known, literal.args))) if isinstance(literal, Atom) else literal for literal in found)
