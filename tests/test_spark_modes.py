@@ -245,6 +245,22 @@ def test_java_that_does_not_start(tmp_path: Path) -> None:
     assert said.strip().split("\n")[-1].startswith("error[spark]: Spark cannot start at local[*]: [JAVA_GATEWAY_EXITED] ")
 
 
+DIES = """
+import os, signal
+from vigilog.spark import session
+from pyspark import SparkContext
+session.session()
+os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+SparkContext._gateway.proc.wait(30)
+"""
+
+
+def test_spark_that_dies(tmp_path: Path) -> None:
+    said = refused(tmp_path, {}, DIES)
+    assert "Traceback" not in said
+    assert said.strip().split("\n")[-1].startswith("error[spark]: Spark's process has ended, perhaps for want of memory (")
+
+
 def java(folder: Path, version: str) -> Path:
     """A `java` that only tells its version."""
     path = folder / "bin" / "java"

@@ -416,13 +416,16 @@ def test_a_line_that_would_not_read_back_is_refused(name: str, spark: SparkSessi
 
 
 def test_what_is_quoted_can_hold_anything(spark: SparkSession, tmp_path: Path) -> None:
-    facts = "".join(f"r({row}). " for row, _ in UNWRITABLE.values()) + 'r("\\"", 0). r("", 2).'
-    program = check(f'.decl r(x: symbol, y: number)\n.output r(rfc4180=true, delimiter="-")\n{facts}\n').program
+    rows = [*(row for row, _ in UNWRITABLE.values()), '"\\"", 0', '"", 2']
+    facts = "".join(f'r({row}, "a return: \\r"). ' for row in rows)
+    program = check(f'.decl r(x: symbol, y: number, z: symbol)\n.output r(rfc4180=true, delimiter="-")\n{facts}\n').program
     for engine in ("embedded", "spark"):
         run(program, tmp_path, tmp_path / engine, engine, Watch())
     assert (tmp_path / "spark" / "r.csv").read_bytes() == (tmp_path / "embedded" / "r.csv").read_bytes()
-    text = reading(TWO, 'rfc4180=true, delimiter="-", filename="r.csv"')
-    assert derive(text, tmp_path / "spark", "spark") == derive(text, tmp_path / "spark", "embedded")
+    text = reading(f"{TWO}, z: symbol", 'rfc4180=true, delimiter="-", filename="r.csv"')
+    read = derive(text, tmp_path / "spark", "spark")["r"]
+    assert len(read) == len(rows) and all(row[2] == "a return: \r" for row in read)
+    assert derive(text, tmp_path / "spark", "embedded") == {"r": read}
 
 
 # -- bounds

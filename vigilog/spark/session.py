@@ -41,8 +41,10 @@ def session() -> SparkSession:
     """The session. The first call starts it, which takes about ten seconds."""
     global _session
     with _lock:
-        if _session is None or _is_stopped(_session):
-            _session = _start()
+        if _session is not None and _is_stopped(_session):
+            _session.stop()
+            _session = None
+        _session = _session or _start()
         return _session
 
 
@@ -195,7 +197,11 @@ def is_remote(found: SparkSession) -> bool:
 def _is_stopped(found: SparkSession) -> bool:
     if is_remote(found):
         return bool(getattr(found, "is_stopped", False))
-    return found.sparkContext._jsc is None  # pyspark has no public way to ask
+    context = found.sparkContext._jsc  # pyspark has no public way to ask
+    try:
+        return context is None or bool(context.sc().isStopped())
+    except Exception as reason:
+        raise SparkUnavailable(f"Spark's process has ended, perhaps for want of memory ({cause(reason)}); start Vigilog anew") from None
 
 
 def ensure_java() -> None:

@@ -195,12 +195,24 @@ def _csv(session: SparkSession, place: Place) -> DataFrame:
     }
     read_ = session.read.options(**options).schema(schema).csv(uri(place))
     texts = [F.encode(F.coalesce(f"b{i}", F.lit("")), "ISO-8859-1").cast("string") for i in range(width)]
-    texts[-1] = F.regexp_replace(texts[-1], "\r\\z", "")
+    if place.types[-1].kind != "symbol" or _may_end_in_cr(place):
+        texts[-1] = F.regexp_replace(texts[-1], "\r\\z", "")
     texts[0] = texts[0] if place.headers else F.regexp_replace(texts[0], "\\A\ufeff", "")
     raw = [text.alias(f"r{i}") for i, text in enumerate(texts)]
     split = read_.select(*raw, F.col("corrupt").isNull().alias("whole"), *_metadata(place))
     good = _all([F.col("whole"), *(F.is_valid_utf8(f"r{i}") for i in range(width))])
     return split.select(*(f"r{i}" for i in range(width)), good.alias(_LINE_OK), _FILE, _ROW)
+
+
+def _may_end_in_cr(place: Place) -> bool:
+    """Whether lines may end in CR LF: for a local source, whether the first of a file does."""
+    if not place.local:
+        return True
+    for path in reader.files(place):
+        with path.open("rb") as file:
+            if file.readline(1 << 16).endswith(b"\r\n"):
+                return True
+    return False
 
 
 def _json_lines(session: SparkSession, place: Place) -> DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -139,12 +139,13 @@ class Frames:
         return len(self.session.sparkContext.statusTracker().getJobIdsForGroup(self.tag))
 
     def close(self) -> None:
-        for view in self.views:
-            self.session.catalog.dropTempView(view)
-        for key, value in self.saved.items():
-            if value is not None:
-                self.session.conf.set(key, value)
-        self.session.removeTag(self.tag)
+        with suppress(Exception):  # a session that has died keeps nothing
+            for view in self.views:
+                self.session.catalog.dropTempView(view)
+            for key, value in self.saved.items():
+                if value is not None:
+                    self.session.conf.set(key, value)
+            self.session.removeTag(self.tag)
 
 
 def translated(reason: Exception, doing: str) -> VigilogError:
