@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 THICKNESS = 0.82
+LEGEND = 0.55  # inches
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,11 @@ def draw(path: Path, title: str, names: Sequence[str], panels: Sequence[Panel], 
         axes[0][0].set_yticks(ticks, names)
         axes[0][0].invert_yaxis()
         handles = [matplotlib.patches.Patch(color=colour, label=series) for series, colour in colours.items()]
-        handles.append(matplotlib.patches.Patch(facecolor="white", edgecolor="#777777", hatch="////", label="given up at the cap"))
+        if any(bar.open for panel in panels for bars in panel.groups for bar in bars):
+            handles.append(matplotlib.patches.Patch(facecolor="white", edgecolor="#777777", hatch="////", label="given up at the cap"))
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
         figure.legend(handles=handles, loc="lower center", ncol=4, frameon=False)
-        figure.tight_layout(rect=(0, 0.07, 1, 0.99))
+        figure.tight_layout(rect=(0, LEGEND / figure.get_figheight(), 1, 0.99))
         figure.savefig(path, dpi=130)
         pyplot.close(figure)
 

@@ -22,6 +22,7 @@ NOTES = (
     "on Spark in the session of the Spark executor, with a semi-naive loop for recursion.",
     "*By hand* is a program in SQL on SQLite that can maintain this one view only: delete and rederive for the closure, exact changes without a stored view for the join, touched groups for the summary.",
     "A slow contender stops after the pair of transactions in which the cap is reached: it has fewer changes, the same first ones.",
+    "CPU ms are the process's own, on all cores, in the median: on a busy machine they say more than the clock.",
     "*Derived*, *statements* and *rounds* are what Vigilog tells of a transaction, in the median. *DuckDB ÷* says how many times as fast as DuckDB a contender is.",
     "All contenders gave the same first answers and, change for change, the same rows, or this page would not be here.",
 )
@@ -39,13 +40,13 @@ def run(options: Options) -> int:
     if results.measured:
         targets = judge(chosen, results)
         judged = report.targets_table(targets, "Targets (these inputs are too small to judge by)" if options.quick else "Targets")
-        tables = [judged, *show.tables(chosen, results)]
+        tables = show.tables(chosen, results)
         missing = show.skipped(results)
         tables += [missing] if missing else []
-        report.show([*tables[1:], judged])
+        report.show([*tables, *([judged] if targets else [])])
         if not results.failures:
             data = {"targets": [asdict(target) for target in targets], "measured": show.data(results)}
-            report.write(options.results, "watch", "Maintaining views", NOTES, tables, data, around)
+            report.write(options.results, "watch", "Maintaining views", NOTES, [*([judged] if targets else []), *tables], data, around)
             show.draw(options.results / "watch.png", chosen, results)
             print(f"Written: watch.md, watch.json, watch.png in {os.path.relpath(options.results)}")
     for failure in results.failures:

@@ -84,18 +84,18 @@ class Contender:
 
     def missing(self) -> str:
         """Why this contender cannot be had today, empty if it can."""
-        from bench.watch.ours import DEFAULT, offered
+        from bench.watch.ours import offered
 
-        if not self.needs or offered(self.needs) or self.name == DEFAULT:
+        if not self.needs or offered(self.needs):
             return ""
         return f"vigilog.open takes no {self.needs}= yet"
 
 
 CONTENDERS = (
-    Contender("auto", "Vigilog, auto", _strategy("auto"), "#08306b", "strategy"),
-    Contender("materialized", "Vigilog, materialized", _strategy("materialized"), "#0b6fb8", "strategy"),
-    Contender("external", "Vigilog, external", _strategy("external"), "#4fa3d9", "strategy"),
-    Contender("counted", "Vigilog, counted", _strategy("counted"), "#a3cdea", "strategy"),
+    Contender("auto", "Vigilog, auto", _strategy("auto"), "#08306b"),
+    Contender("materialized", "Vigilog, materialized", _strategy("materialized"), "#0b6fb8"),
+    Contender("external", "Vigilog, external", _strategy("external"), "#4fa3d9"),
+    Contender("counted", "Vigilog, counted", _strategy("counted"), "#a3cdea"),
     Contender("on-spark", "Vigilog on Spark", _on_spark, "#c8470f", "engine"),
     Contender("by-hand", "by hand on SQLite", _by_hand, "#5a9e4b"),
     Contender("duckdb", "DuckDB, recompute and compare", _duckdb, "#c9b458"),

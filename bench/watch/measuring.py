@@ -27,6 +27,7 @@ class Measured:
     series: str
     rows: int
     times: list[float] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
     costs: list[dict[str, Any]] = field(default_factory=list)
     capped: bool = False
@@ -35,6 +36,11 @@ class Measured:
     @property
     def p50(self) -> float:
         return median(self.times)
+
+    @property
+    def cpu(self) -> float | None:
+        """The median of the processor time, on all cores, which others on the machine disturb less; not for Spark, whose work is in another process."""
+        return None if self.contender.spark else median(self.used)
 
     @property
     def p95(self) -> float:
@@ -57,7 +63,10 @@ class Measured:
 
     @property
     def note(self) -> str:
-        return next((cost["note"] for cost in self.costs if cost["note"]), "")
+        """The strategies it chose, and how often it fell back to recomputing."""
+        again = sum(cost["recomputed"] for cost in self.costs)
+        strategies = next((cost["strategy"] for cost in self.costs if cost["strategy"]), "")
+        return f"{strategies}, recomputed {again} times" if again else strategies
 
 
 Key = tuple[str, str, str]  # workload, series, contender
@@ -152,6 +161,7 @@ def _keep(workload: Workload, contender: Contender, event: dict[str, Any], resul
     key = (workload.name, event["name"], contender.name)
     measured = results.measured.setdefault(key, Measured(workload, contender, event["name"], event["rows"]))
     measured.times += event["ms"]
+    measured.used += event["cpu"]
     measured.costs += event["costs"]
     measured.capped |= event["capped"]
     measured.told = max(measured.told, event["told"], key=len)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import vigilog
 from bench.graphs import Facts
 from bench.watch.session import Changed, Cost, Rows
 from bench.watch.workloads import Change, Workload
-
-DEFAULT = "materialized"  # what there is where a strategy cannot be chosen
 
 
 def offered(option: str) -> bool:
@@ -22,9 +21,7 @@ def offered(option: str) -> bool:
 class Maintained:
     """A database of Vigilog."""
 
-    def __init__(self, workload: Workload, facts: Facts | Path, **options: str) -> None:
-        if not offered("strategy") and options.get("strategy") == DEFAULT:
-            del options["strategy"]
+    def __init__(self, workload: Workload, facts: Facts | Path, **options: Any) -> None:
         self.database = vigilog.open(workload.program.text, facts, **options)
 
     def apply(self, change: Change) -> Mapping[str, Changed]:
@@ -35,8 +32,8 @@ class Maintained:
 
     def cost(self) -> Cost:
         stats = self.database.stats
-        used = sorted({strategy.name for strategy in getattr(self.database, "strategies", {}).values()})
-        return Cost(stats.derived, stats.statements or stats.spark_jobs, stats.rounds, ", ".join(used))
+        used = sorted({strategy.name for strategy in self.database.strategies.values()})
+        return Cost(stats.derived, stats.statements or stats.spark_jobs, stats.rounds, ", ".join(used), bool(stats.recomputed))
 
     def close(self) -> None:
         self.database.close()

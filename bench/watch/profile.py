@@ -12,7 +12,7 @@ import pstats
 import sqlite3
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import mean, median
 from typing import Any
@@ -24,12 +24,17 @@ from bench.watch.workloads import Change, Workload, workloads
 
 @dataclass
 class Spent:
-    """What one statement took, over all changes."""
+    """What one statement took, each time it ran; `runs` counts the rows of a statement for many."""
 
-    seconds: float = 0.0
-    times: int = 0
+    parameters: Any
+    ms: list[float] = field(default_factory=list)
+    runs: int = 0
     rows: int = 0
-    parameters: Any = ()
+
+    @property
+    def typical(self) -> float:
+        """In all, if it had always taken its median: other processes disturb that less."""
+        return median(self.ms) * len(self.ms)
 
 
 class Timed(sqlite3.Connection):
@@ -58,10 +63,10 @@ class Timed(sqlite3.Connection):
         self._note(sql, time.perf_counter() - began, cursor.rowcount, len(given), given[0] if given else ())
         return cursor
 
-    def _note(self, sql: str, seconds: float, rows: int, times: int, parameters: Any) -> None:
-        found = self.spent.setdefault(sql, Spent(parameters=parameters))
-        found.seconds += seconds
-        found.times += times
+    def _note(self, sql: str, seconds: float, rows: int, runs: int, parameters: Any) -> None:
+        found = self.spent.setdefault(sql, Spent(parameters))
+        found.ms.append(seconds * 1000)
+        found.runs += runs
         found.rows += max(rows, 0)
 
 
@@ -110,15 +115,17 @@ def _apply(database: vigilog.Database, changes: Sequence[Change]) -> tuple[list[
 def _statements(connection: Timed, changes: int, whole: float, top: int) -> None:
     """The statements, longest first, per change."""
     spent = connection.spent
-    within = sum(found.seconds for found in spent.values()) * 1000 / changes
-    number = sum(found.times for found in spent.values()) / changes
+    within = sum(sum(found.ms) for found in spent.values()) / changes
+    typical = sum(found.typical for found in spent.values()) / changes
+    number = sum(len(found.ms) for found in spent.values()) / changes
     print(
-        f"{len(spent)} different statements, {number:.1f} a change, {within:.3f} ms of {whole:.3f} ms in the mean; the rest is Python and fetching\n"
+        f"{len(spent)} different statements, {number:.1f} runs a change; they take {within:.3f} ms of {whole:.3f} ms in the mean, {typical:.3f} by their medians; "
+        "the rest is Python and fetching\n"
     )
-    for sql, found in sorted(spent.items(), key=lambda item: -item[1].seconds)[:top]:
-        ms, rows = found.seconds * 1000 / changes, found.rows / changes
+    for sql, found in sorted(spent.items(), key=lambda item: -item[1].typical)[:top]:
+        runs = f"{len(found.ms) / changes:.2f} runs of {median(found.ms) * 1000:.1f} µs"
         print(
-            f"- **{ms:.4f} ms a change** ({found.times / changes:.2f} times, {ms * changes / found.times * 1000:.1f} µs each, {rows:.1f} rows): `{sql}`"
+            f"- **{found.typical / changes:.4f} ms a change** ({runs}, mean {mean(found.ms) * 1000:.1f}, {found.rows / len(found.ms):.1f} rows): `{sql}`"
         )
         for line in _plan(connection, sql, found.parameters):
             print(f"    - {line}")

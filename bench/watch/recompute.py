@@ -163,8 +163,8 @@ class DuckdbRecomputed(Recomputed):
 
 
 def in_memory() -> sqlite3.Connection:
-    """A database with the settings that Vigilog's has."""
-    connection = sqlite3.connect("", isolation_level=None, cached_statements=1024)
+    """A database in memory. (With the name "" it would be a temporary file that is never written, whose every commit walks all its pages.)"""
+    connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=1024)
     for pragma in ("cache_size=-2000000", "journal_mode=MEMORY", "synchronous=OFF", "temp_store=MEMORY", "locking_mode=EXCLUSIVE"):
         connection.execute(f"PRAGMA {pragma}")
     return connection

@@ -36,7 +36,8 @@ class Cost:
     derived: int | None = None
     statements: int | None = None
     rounds: int | None = None
-    note: str = ""
+    strategy: str = ""
+    recomputed: bool = False
 
 
 class Session(Protocol):
