@@ -15,7 +15,7 @@ from bench.watch.workloads import Workload
 
 LOADING = 900.0  # seconds
 PATIENCE = 120.0  # seconds for one change, however small the cap is
-QUICK_SPARK = "join"  # a quick run starts Spark for this workload only
+QUICK_SPARK = "join"  # a quick run starts Spark for this workload, and for those that are asked for
 
 
 @dataclass
@@ -120,7 +120,7 @@ def turns(workload: Workload, options: Options) -> list[Contender]:
     able = [contender for contender in CONTENDERS if contender.can(workload)]
     if options.contenders:
         able = [contender for contender in able if contender.name in options.contenders]
-    elif options.quick and workload.name != QUICK_SPARK:
+    elif options.quick and workload.name not in (QUICK_SPARK, *options.only):
         able = [contender for contender in able if not contender.spark]
     light = [contender for _ in range(options.repeats) for contender in able if not contender.spark]
     return light + [contender for contender in able if contender.spark]
