@@ -13,8 +13,9 @@ from typing import Annotated
 
 import typer
 
+from vigilog import __version__
 from vigilog.cli.progress import progress
-from vigilog.core.errors import DataError, ProgramError, Stopped, UsageError, VigilogError
+from vigilog.core.errors import DataError, ProgramError, Stopped, UsageError, VigilogError, counted
 from vigilog.engine.database import open_program
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
@@ -33,12 +34,22 @@ from vigilog.rewriting.relevant import relevant
 
 app = typer.Typer(
     name="vigilog",
-    help="Derives views from data by rules, and tells every holder of a copy exactly what changed.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _examples(*commands: str) -> str:
+    """The end of a command's help, one example a line."""
+    return "\n".join(["\b", "Example:" if len(commands) == 1 else "Examples:", *(f"  {command}" for command in commands)])
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"vigilog {__version__}")
+        raise typer.Exit
 
 
 class Engine(StrEnum):
@@ -59,16 +70,23 @@ EngineOption = Annotated[
 ]
 
 
-@app.command(epilog="Example: vigilog check graph.dl")
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")] = False,
+) -> None:
+    """Derives views from data by rules, and tells every holder of a copy exactly what changed."""
+
+
+@app.command(epilog=_examples("vigilog check graph.dl"))
 def check(program: ProgramPath) -> None:
     """Checks a program: prints every error and warning with its place, the rule behind it and the fix."""
     checked = _checked(program)
     rewrite(checked.program)
     relations, rules = len(checked.program.relations), len(checked.program.rules)
-    print(f"{program}: {relations} relations and {rules} rules, no errors")
+    print(f"{program}: {counted(relations, 'relation')} and {counted(rules, 'rule')}, no errors")
 
 
-@app.command(epilog="Examples: vigilog run graph.dl -F facts -D out · vigilog run graph.dl -D - --engine spark --verbose")
+@app.command(epilog=_examples("vigilog run graph.dl -F facts -D out", "vigilog run graph.dl -D - --engine spark --verbose"))
 def run(
     program: ProgramPath,
     facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
@@ -82,6 +100,8 @@ def run(
 ) -> None:
     """Evaluates a program: reads FACTS/<relation>.facts, writes OUT/<relation>.csv, tab-separated and sorted."""
     checked = _checked(program)
+    if not checked.program.directed("output") + checked.program.directed("printsize"):
+        print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
     with _interruptible(), progress() as report:
         watch = Watch(max_rounds, timeout, report)
         finished = run_program(checked.program, facts, None if out == "-" else Path(out), engine.value, watch)
@@ -89,16 +109,16 @@ def run(
     print(end="", flush=True)
     if verbose:
         stats = finished.stats
-        cost = f"{stats.ms:.0f} ms, {stats.rounds} rounds, {stats.derived} rows derived"
+        cost = f"{stats.ms:.0f} ms, {counted(stats.rounds, 'round')}, {counted(stats.derived, 'row')} derived"
         print(f"engine: {finished.chosen.engine} ({finished.chosen.reason}); {cost}", file=sys.stderr)
     if finished.stats.undefined:
         print(
-            f"warning: {finished.stats.undefined} evaluations had no value (overflow, division by zero, no number, …); their literals count as false",
+            f"warning: {counted(finished.stats.undefined, 'evaluation')} had no value (overflow, division by zero, no number, …); their literals count as false",
             file=sys.stderr,
         )
 
 
-@app.command(epilog="""Example: echo '{"insert": {"edge": [["a", "b"]]}}' | vigilog watch graph.dl --snapshot""")
+@app.command(epilog=_examples("""echo '{"insert": {"edge": [["a", "b"]]}}' | vigilog watch graph.dl"""))
 def watch(
     program: ProgramPath,
     facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
@@ -117,7 +137,7 @@ def watch(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: vigilog explain graph.dl --show sql --view closure")
+@app.command(epilog=_examples("vigilog explain graph.dl --show sql --view closure"))
 def explain(
     program: ProgramPath,
     show: Annotated[Show, typer.Option(help="What to show.")] = Show.rules,

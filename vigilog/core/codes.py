@@ -31,10 +31,10 @@ WARNINGS = {
 DATA = {
     "unreadable": "A file cannot be opened.",
     "unwritable": "A result cannot be written to its place.",
-    "encoding": "A text is not UTF-8; the line is named.",
-    "columns": "A row has another number of columns than its relation, or a source lacks a column.",
+    "encoding": "A text is not UTF-8, or its lines end in CR alone; the line is named.",
+    "columns": "A row has another number of columns than its relation, or a source has other columns.",
     "value": "A cell is no value of its column's type; file, line and column are named.",
-    "null": "A source has a null; `.input r(nulls=skip)` leaves such rows out.",
+    "null": "A source has a null, or an object lacks a key; `.input r(nulls=skip)` leaves such rows out.",
     "type": "A source's column has a type that the relation's column cannot take.",
     "spark": "Spark cannot start, or failed; the first line of its reason is given.",
     "disk": "The disk is full.",
@@ -44,7 +44,7 @@ RUNNING = {
     "rounds": "A recursion took more rounds than `--max-rounds` allows; the relation is named.",
     "timeout": "An evaluation took longer than `--timeout` allows; what it was doing is named.",
     "interrupted": "Ctrl-C stopped the evaluation; nothing was written. The exit status is 130.",
-    "limit": "A rule is larger than SQLite can take: too many atoms, arguments or levels.",
+    "limit": "A rule is larger than the executor can take: too many atoms, arguments, levels or steps.",
     "usage": "What was asked for makes no sense together. The exit status is 2.",
 }
 

@@ -111,7 +111,16 @@ class ProgramError(VigilogError):
         self.source = source
         shown = [finding.render(source) for finding in self.findings[:MOST_SHOWN]]
         more = len(self.findings) - len(shown)
-        super().__init__("\n".join([*shown, f"… and {more} more errors"] if more else shown))
+        super().__init__("\n".join([*shown, f"… and {counted(more, 'more error')}"] if more else shown))
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -30,7 +30,8 @@ MIN_NUMBER, MAX_NUMBER = -(2**63), 2**63 - 1
 MAX_UNSIGNED = 2**64 - 1
 MAX_DECIMAL_DIGITS = 18
 
-_TIMESTAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?"
+_ZONE = r"Z|[+-]((0\d|1[0-7]):[0-5]\d|18:00)"  # 18 hours are as far as Java's zones go
+_TIMESTAMP = rf"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{{1,6}})?({_ZONE})?"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from vigilog.core.errors import Stopped
+from vigilog.core.errors import Stopped, counted
 
 Report = Callable[[str, int, int], None]
 
@@ -37,7 +37,7 @@ class Watch:
         self.rounds += 1
         if self.max_rounds is not None and self.rounds > self.max_rounds:
             raise Stopped(
-                f"{self.doing} did not come to an end within {self.max_rounds} rounds ({rows} rows so far); "
+                f"{self.doing} did not come to an end within {counted(self.max_rounds, 'round')} ({counted(rows, 'row')} so far); "
                 "a rule that makes ever new values, like n(x + 1) :- n(x), needs a bound (x < 100), or allow more with --max-rounds",
                 "rounds",
             )

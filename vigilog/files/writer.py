@@ -44,9 +44,9 @@ def line_writer(place: Place) -> Callable[[Iterable[str]], str]:
         return quoted
 
     def plain(fields: Iterable[str]) -> str:
-        fields = tuple(fields)
+        fields = list(fields)
         text = delimiter.join(fields) if fields else NULLARY
-        if text.count(delimiter) != max(len(fields) - 1, 0) or "\n" in text or "\r" in text:
+        if fields and (text.split(delimiter) != fields or "\n" in text or "\r" in text):
             raise unwritable(place)
         return text + "\n"
 
@@ -61,10 +61,9 @@ def _quote(field: str, delimiter: str) -> str:
 
 
 def unwritable(place: Place) -> DataError:
-    return DataError(
-        f"{place.location}: a symbol of {place.relation} holds the delimiter or a line break; write .output {place.relation}(rfc4180=true) to have fields quoted",
-        "value",
-    )
+    options = "rfc4180=true" if len(place.delimiter) == 1 else 'rfc4180=true, delimiter=","'
+    hint = f"write .output {place.relation}({options}) to have fields quoted"
+    return DataError(f"{place.location}: a symbol of {place.relation} holds the delimiter or a line break; {hint}", "value")
 
 
 class Stage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from vigilog.core.errors import Findings, did_you_mean
+from vigilog.core.errors import Findings, counted, did_you_mean
 from vigilog.language.functors import FUNCTORS
 from vigilog.language.syntax import (
     Aggregate,
@@ -192,8 +192,9 @@ def _check_functor(program: Program, functor: Functor, findings: Findings) -> No
             "unknown-functor", f"there is no functor {functor.name}", functor.span, rule="docs/language.md lists the functors", hint=hint
         )
     elif not signature.accepts(len(functor.args)):
-        count = f"{len(signature.args)} or more" if signature.variadic else str(len(signature.args))
-        findings.error("arity", f"{functor.name} takes {count} arguments, not {len(functor.args)}", functor.span)
+        least = len(signature.args)
+        wanted = f"{least} or more arguments" if signature.variadic else counted(least, "argument")
+        findings.error("arity", f"{functor.name} takes {wanted}, not {len(functor.args)}", functor.span)
 
 
 def _check_atom(program: Program, atom: Atom, findings: Findings) -> None:
@@ -204,7 +205,7 @@ def _check_atom(program: Program, atom: Atom, findings: Findings) -> None:
         columns = ", ".join(declaration.columns)
         findings.error(
             "arity",
-            f"{atom.relation} has {_count(declaration.arity)}, but {_count(len(atom.args))} stand here",
+            f"{atom.relation} has {_columns(declaration.arity)}, but {_columns(len(atom.args))} stand{'s' if len(atom.args) == 1 else ''} here",
             atom.span,
             rule=f"{atom.relation}({columns}) is declared at {declaration.span}",
             hint="use _ for a column you do not need" if len(atom.args) < declaration.arity else "",
@@ -220,5 +221,5 @@ def _known(program: Program, name: str, place: Atom | Directive, findings: Findi
     return False
 
 
-def _count(number: int) -> str:
-    return {0: "no columns", 1: "1 column"}.get(number, f"{number} columns")
+def _columns(number: int) -> str:
+    return counted(number, "column") if number else "no columns"

@@ -6,6 +6,7 @@ each needs only those before it. A program is stratified if no component needs i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -41,12 +42,10 @@ def components(program: Program) -> tuple[Component, ...]:
     >>> [str(c) for c in components(parse("q(x) :- p(x), !s(x). p(x) :- e(x, y), p(y). p(x) :- b(x). s(x) :- b(x)."))]
     ['p', 's', 'q']
     """
-    reads: dict[str, set[str]] = {}
+    reads = _reads(program)
     rules: dict[str, list[Rule]] = {}
     for rule in program.rules:
-        needed = {atom.relation for atom, _ in dependencies(rule)}
         for head in rule.heads:
-            reads.setdefault(head.relation, set()).update(needed)
             rules.setdefault(head.relation, []).append(rule)
     found = []
     for group in _strongly_connected(reads):
@@ -58,16 +57,27 @@ def components(program: Program) -> tuple[Component, ...]:
     return tuple(found)
 
 
+def _reads(program: Program) -> dict[str, set[str]]:
+    """For each derived relation those that its rules read."""
+    reads: dict[str, set[str]] = {}
+    for rule in program.rules:
+        needed = {atom.relation for atom, _ in dependencies(rule)}
+        for head in rule.heads:
+            reads.setdefault(head.relation, set()).update(needed)
+    return reads
+
+
 def check_stratified(program: Program, findings: Findings) -> None:
     """Notes each rule that makes a relation depend on itself through negation or an aggregate, with the cycle."""
     home = {name: component for component in components(program) for name in component.relations}
+    reads = _reads(program)
     for rule in program.rules:
         for head in rule.heads:
             for atom, positive in dependencies(rule):
                 component = home.get(atom.relation)
                 if positive or component is None or head.relation not in component.relations:
                     continue
-                cycle = [head.relation, *_path(program, atom.relation, head.relation, set(component.relations))]
+                cycle = [head.relation, *_path(reads, atom.relation, head.relation, set(component.relations))]
                 operator = _aggregated_by(rule, atom)
                 first = f"{operator}({cycle[1]})" if operator else f"!{cycle[1]}"
                 through = f"the aggregate {operator}" if operator else "negation"
@@ -85,21 +95,20 @@ def _aggregated_by(rule: Rule, atom: Atom) -> str:
     return inside[0] if inside else ""
 
 
-def _path(program: Program, start: str, goal: str, within: set[str]) -> list[str]:
+def _path(reads: dict[str, set[str]], start: str, goal: str, within: set[str]) -> list[str]:
     """A shortest way of dependencies from `start` to `goal`, both named."""
-    reads: dict[str, set[str]] = {}
-    for rule in program.rules:
-        for head in rule.heads:
-            reads.setdefault(head.relation, set()).update(atom.relation for atom, _ in dependencies(rule))
-    ways = [[start]]
-    seen = {start}
-    for way in ways:
-        if way[-1] == goal:
-            return way
-        for name in sorted(reads.get(way[-1], set()) & within - seen):
-            seen.add(name)
-            ways.append([*way, name])
-    return [start]
+    before: dict[str, str] = {start: ""}
+    queue = deque([start])
+    while goal not in before:
+        name = queue.popleft()
+        for other in sorted(reads[name] & within):
+            if other not in before:
+                before[other] = name
+                queue.append(other)
+    way = [goal]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return way[::-1]
 
 
 def _strongly_connected(reads: dict[str, set[str]]) -> Iterable[set[str]]:

@@ -7,11 +7,13 @@ every literal that could be is guarded, so that undefined means false, negated o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import BOOLEAN, Type
 from vigilog.language.functors import TOTAL
 from vigilog.language.safety import grounded_by, names_in, needs
@@ -29,6 +31,7 @@ from vigilog.language.syntax import (
     Truth,
     Variable,
     Wildcard,
+    atoms,
     names,
     subterms,
 )
@@ -36,6 +39,7 @@ from vigilog.planning.dialect import Dialect, Sql, defined, integer, is_null
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search, cheapest
 
+MOST_NESTED = 60
 LARGE_EXPRESSION = 30  # nodes; a larger one that a variable stands for is computed once, in a SELECT of its own
 
 
@@ -43,13 +47,16 @@ LARGE_EXPRESSION = 30  # nodes; a larger one that a variable stands for is compu
 class Choice:
     """How a rule is to be read: which atom comes first (the recent one), from which tables, how large each relation is.
 
-    `prefix` keeps the parameters of several statements apart.
+    `prefix` keeps the parameters of several statements apart. With `window`, only those rows of the first atom count whose number is above `:since` and not above `:until`.
+    Relations in `large` are never sent around: what is known before one is joined goes to where its rows are, and aggregates of it are computed for known bindings only.
     """
 
     first: int | None = None
     table: Callable[[int, Atom], str] | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     prefix: str = ""
+    window: bool = False
+    large: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -64,8 +71,8 @@ class Selection:
 
 def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice()) -> Selection:
     """The SELECT whose rows are what the rule derives, named by the head's columns; duplicates are not removed."""
-    builder = _Builder(layout, dialect, choice)
-    query = _Query(builder, {}, names(rule))
+    builder = _Builder(rule, layout, dialect, choice)
+    query = _Query(builder, {}, names(rule), wanted=names(rule.head))
     query.solve(rule.body, choice.first)
     values = [query.guarded(arg) for arg in rule.head.args] or [dialect.constant(True, BOOLEAN)]
     columns = layout.columns[rule.head.relation]
@@ -78,8 +85,9 @@ def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice
 class _Builder:
     """What all parts of one statement share: fresh aliases, parameters, the searches made."""
 
-    def __init__(self, layout: Layout, dialect: Dialect, choice: Choice) -> None:
-        self.layout, self.dialect, self.choice = layout, dialect, choice
+    def __init__(self, rule: Rule, layout: Layout, dialect: Dialect, choice: Choice) -> None:
+        self.rule, self.layout, self.dialect, self.choice = rule, layout, dialect, choice
+        self.taken = {name.lower() for name in layout.tables.values()}
         self.parameters: dict[str, str] = {}
         self.searches: list[Search] = []
         self.undefined: list[exp.Select] = []
@@ -88,7 +96,13 @@ class _Builder:
 
     def alias(self) -> str:
         self.aliases += 1
+        while f"t{self.aliases}" in self.taken:
+            self.aliases += 1
         return f"t{self.aliases}"
+
+    def too_deep(self) -> ProgramError:
+        message = f"the rule computes values from each other in more than {MOST_NESTED} steps; name a part of it as a relation of its own"
+        return ProgramError([Finding("limit", message, self.rule.source.span)], self.layout.program.text)
 
     def table(self, atom: Atom, position: int | None) -> str:
         if position is not None and self.choice.table is not None:
@@ -107,18 +121,29 @@ class _Builder:
 
 
 class _Query:
-    """One SELECT while it is built: tables, conditions, and for each variable the expression that holds its value."""
+    """One SELECT while it is built: tables, conditions, and for each variable the expression that holds its value.
 
-    def __init__(self, builder: _Builder, outer: dict[str, Sql], scope: set[str], around: _Query | None = None) -> None:
+    `wanted` says how many literals that are still to come ask for a variable; who reads the result asks for some, too.
+    """
+
+    def __init__(
+        self, builder: _Builder, outer: dict[str, Sql], scope: set[str], around: _Query | None = None, wanted: Iterable[str] = ()
+    ) -> None:
         self.builder, self.scope, self.around = builder, scope, around
         self.env = outer
+        self.wanted = Counter(wanted)
         self.tables: list[tuple[str | Sql, str]] = []
         self.optional: dict[str, Sql] = {}  # tables joined from the left, by alias, with their condition
+        self.sent: list[str] = []  # aliases of tables to be sent whole to the rows of others
         self.where: list[Sql] = []
+        self.counting = False  # whether this is an aggregate's body
+        self.nested = 0  # how many SELECTs there are in one another
 
     def solve(self, body: tuple[Literal, ...], first: int | None = None) -> None:
         """Takes literal after literal: what can be decided at once, then the cheapest atom, aggregates last."""
         pending = list(enumerate(body))
+        for literal in body:
+            self.wanted.update(_asked(literal))
         if first is not None:
             pending = self.postponed(first, pending)
         while pending:
@@ -129,6 +154,7 @@ class _Query:
             if atoms:
                 index, atom = cheapest(atoms, self.env.keys(), self.builder.choice.rows)
                 self.join(index, atom)
+                self.wanted.subtract(_asked(atom))
                 pending = [(i, part) for i, part in pending if i != index]
             else:
                 pending = self.compute_aggregates(pending)
@@ -146,16 +172,31 @@ class _Query:
             else:
                 args.append(Variable(f"{len(args)} of {first}", arg.type))
                 later.append((len(pending) + len(later), Constraint("=", (args[-1], arg))))
+                self.wanted.update(_asked(later[-1][1]))
         self.join(first, Atom(atom.relation, tuple(args), atom.span))
+        self.wanted.subtract(_asked(atom))
         return [(index, literal) for index, literal in pending if index != first] + later
 
     def decide(self, pending: list[tuple[int, Literal]]) -> list[tuple[int, Literal]]:
         """Adds every literal that needs no further table, as often as that makes others decidable."""
         while True:
-            left = [(index, literal) for index, literal in pending if not self.decided(literal)]
+            left = []
+            for index, literal in pending:
+                if self.decided(literal) or self.looked_up(index, literal):
+                    self.wanted.subtract(_asked(literal))
+                else:
+                    left.append((index, literal))
             if len(left) == len(pending):
                 return left
             pending = left
+
+    def looked_up(self, index: int, literal: Literal) -> bool:
+        """Adds an atom that binds nothing as a condition: whether there is such a row counts, not how many. In an aggregate it may count."""
+        if not isinstance(literal, Atom) or self.counting or not self.tables or not self.builder.dialect.correlates or not self.known_literal(literal):
+            return False
+        condition = self.exists(literal, self.builder.table(literal, index))
+        self.where.append(condition)
+        return True
 
     def decided(self, literal: Literal) -> bool:
         match literal:
@@ -203,9 +244,15 @@ class _Query:
 
     def join(self, index: int, literal: Literal) -> None:
         assert isinstance(literal, Atom), "only an atom can come first"
+        if literal.relation in self.builder.choice.large and self.tables:
+            self.sent = [self.stage([]) if len(self.tables) > 1 else self.tables[0][1]]
         alias = self.builder.alias()
         self.tables.append((self.builder.table(literal, index), alias))
         self.match(literal, alias, searched=index != self.builder.choice.first)
+        if self.builder.choice.window and index == self.builder.choice.first:
+            number = exp.column("rowid", alias)
+            self.where.append(exp.GT(this=number, expression=exp.Placeholder(this="since")))
+            self.where.append(exp.LTE(this=number.copy(), expression=exp.Placeholder(this="until")))
 
     def match(self, atom: Atom, alias: str, *, searched: bool, guarded: bool = True) -> None:
         """Equates an atom's arguments with a table's columns; variables seen first take the column for their value."""
@@ -224,15 +271,19 @@ class _Query:
             self.builder.searches.append(Search(atom.relation, frozenset(bound)))
 
     def absent(self, atom: Atom) -> Sql:
+        return exp.Not(this=self.exists(atom, self.builder.table(atom, None)))
+
+    def exists(self, atom: Atom, table: str) -> Sql:
+        """The condition that a table has a row as the atom says, all of whose variables are known."""
         for arg in atom.args:
             if not isinstance(arg, Wildcard) and _partial(arg):
                 self.guard(arg)
         atom = self.plain(atom)
         inner = _Query(self.builder, self.env, self.scope, self)
         alias = self.builder.alias()
-        inner.tables.append((self.builder.table(atom, None), alias))
+        inner.tables.append((table, alias))
         inner.match(atom, alias, searched=True, guarded=False)
-        return exp.Not(this=exp.Exists(this=inner.finish([integer(1)])))
+        return exp.Exists(this=inner.finish([integer(1)]))
 
     def plain(self, atom: Atom) -> Atom:
         """The atom with computed arguments that must not stand in a subquery computed before it."""
@@ -245,7 +296,7 @@ class _Query:
             self.env[variable.name] = self.term(arg)
             args.append(variable)
         if tuple(args) != atom.args:
-            self.stage([])
+            self.stage([], {arg.name for arg in args if isinstance(arg, Variable)})
         return replace(atom, args=tuple(args))
 
     # -- terms
@@ -299,6 +350,7 @@ class _Query:
         found = [literal.args[1] for _, literal in ready if isinstance(literal, Constraint) and isinstance(literal.args[1], Aggregate)]
         results = self.correlated(found) if dialect.correlates else self.grouped(found)
         for (_, literal), result in zip(ready, results, strict=True):
+            self.wanted.subtract(_asked(literal))
             assert isinstance(literal, Constraint)
             variable, aggregate = literal.args
             assert isinstance(variable, Variable) and isinstance(aggregate, Aggregate) and aggregate.type is not None
@@ -315,17 +367,21 @@ class _Query:
                 self.env[variable.name] = value
         return [(index, literal) for index, literal in pending if all(index != done for done, _ in ready)]
 
-    def stage(self, columns: list[Sql]) -> str:
-        """Makes what there is so far a table of its own, with a column for each variable and the given ones; its alias."""
+    def stage(self, columns: list[Sql], also: Collection[str] = ()) -> str:
+        """Makes what there is so far a table of its own, with the given columns and one for each variable that is wanted still; its alias."""
         alias = self.builder.alias()
-        kept = {name: f"v{number}" for number, name in enumerate(self.env)}
+        kept = {name: f"v{number}" for number, name in enumerate(self.env) if self.wanted[name] > 0 or name in also}
         columns = [*columns, *(exp.alias_(self.env[name].copy(), column, quoted=True) for name, column in kept.items())]
         inner = self.builder.dialect.staged(self.finish(columns or [exp.alias_(integer(1), "one", quoted=True)]))
-        if self.around is None and self.builder.dialect.correlates:
+        if self.builder.dialect.correlates and not self.nested and _independent(inner):
             self.builder.stages.append((alias, inner))  # side by side before the statement, which nests less deep
             self.tables, self.where = [(alias, alias)], []
         else:
+            self.nested += 1
+            if self.nested > MOST_NESTED:
+                raise self.builder.too_deep()
             self.tables, self.where = [(inner, alias)], []
+        self.sent = []
         self.env = {name: exp.column(column, alias, quoted=True) for name, column in kept.items()}
         return alias
 
@@ -333,7 +389,7 @@ class _Query:
         """Each aggregate as a subquery that is asked anew for each binding: work follows the bindings, along indexes."""
         columns: list[Sql] = []
         for number, aggregate in enumerate(aggregates):
-            inner = _Query(self.builder, dict(self.env), self.scope | names_in(aggregate), self)
+            inner = _Query(self.builder, dict(self.env), self.scope | names_in(aggregate), self, _target(aggregate))
             value = inner.aggregated(aggregate)
             subquery = exp.Subquery(this=inner.finish([exp.alias_(value, "a", quoted=True)]))
             columns.append(exp.alias_(subquery, f"a{number}", quoted=True))
@@ -351,8 +407,9 @@ class _Query:
         results: list[Sql] = []
         for aggregate in aggregates:
             keys = sorted(needs(aggregate, self.scope))
-            inner = _Query(self.builder, {}, self.scope | names_in(aggregate))
-            if not set(keys) <= grounded_by(aggregate.body, set(), inner.scope):
+            inner = _Query(self.builder, {}, self.scope | names_in(aggregate), wanted={*keys, *_target(aggregate)})
+            large = any(atom.relation in self.builder.choice.large for atom, _ in atoms(aggregate.body))
+            if (large and keys) or not set(keys) <= grounded_by(aggregate.body, set(), inner.scope):
                 inner.take_bindings(around, {key: self.env[key].name for key in keys})
             value = inner.aggregated(aggregate)
             columns = [exp.alias_(value, "a", quoted=True)]
@@ -403,7 +460,7 @@ class _Query:
         columns = sorted(bound | (self.env.keys() if not self.builder.dialect.correlates else set()))
         selects = []
         for way in ways:
-            query = _Query(self.builder, dict(self.env), self.scope, self.around)
+            query = _Query(self.builder, dict(self.env), self.scope, self.around, columns)
             query.tables, query.where = list(self.tables), list(self.where)
             query.solve_inside(way)
             selects.append(query.finish([exp.alias_(query.env[name].copy(), f"v{i}", quoted=True) for i, name in enumerate(columns)]))
@@ -414,20 +471,26 @@ class _Query:
     def solve_inside(self, body: tuple[Literal, ...]) -> None:
         """Solves an aggregate's body; its atoms read whole relations, and never the recent rows of a rule's own atoms."""
         choice = self.builder.choice
-        self.builder.choice = Choice(rows=choice.rows, prefix=choice.prefix)
+        self.counting = True
+        self.builder.choice = Choice(rows=choice.rows, prefix=choice.prefix, large=choice.large)
         self.solve(body)
         self.builder.choice = choice
 
     def finish(self, columns: list[Sql]) -> exp.Select:
         sql = exp.Select(expressions=columns)
+        if self.sent:
+            hint = exp.JoinHint(this="BROADCAST", expressions=[exp.to_table(alias) for alias in self.sent])
+            sql.set("hint", exp.Hint(expressions=[hint]))
         for number, (source, alias) in enumerate(self.tables):
             kind, inner = (exp.Table, exp.to_identifier(source, quoted=True)) if isinstance(source, str) else (exp.Subquery, source)
             table = kind(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier(alias)))
             if alias in self.optional:
-                sql = sql.join(table, on=self.optional[alias].copy(), join_type="left")
+                sql.join(table, on=self.optional[alias].copy(), join_type="left", copy=False)
+            elif number == 0:
+                sql.from_(table, copy=False)
             else:
-                sql = sql.from_(table) if number == 0 else sql.join(table, join_type="cross")
-        return sql.where(*_grouped(self.where)) if self.where else sql
+                sql.join(table, join_type="cross", copy=False)
+        return sql.where(*_grouped([condition.copy() for condition in self.where]), copy=False) if self.where else sql
 
 
 def _grouped(conditions: list[Sql]) -> list[Sql]:
@@ -440,6 +503,21 @@ def _grouped(conditions: list[Sql]) -> list[Sql]:
 def _type(term: Term) -> Type:
     assert term.type is not None, "checked programs are typed"
     return term.type
+
+
+def _independent(sql: exp.Select) -> bool:
+    """Whether a SELECT reads no column of one around it."""
+    own = {table.alias for table in sql.find_all(exp.Table, exp.Subquery)}
+    return all(column.table in own for column in sql.find_all(exp.Column))
+
+
+def _asked(literal: Literal) -> set[str]:
+    """The variables a literal asks for, those inside its aggregates included."""
+    return names(literal, into_aggregates=True)
+
+
+def _target(aggregate: Aggregate) -> set[str]:
+    return set() if aggregate.target is None else names(aggregate.target)
 
 
 def _partial(term: Term) -> bool:

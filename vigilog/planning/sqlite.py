@@ -188,7 +188,7 @@ class SqliteDialect:
         return result
 
     def staged(self, inner: exp.Select) -> exp.Select:
-        return inner.limit(-1)  # keeps SQLite from merging the two SELECTs and computing each aggregate several times
+        return inner.limit(-1, copy=False)  # keeps SQLite from merging the two SELECTs and computing each aggregate several times
 
     def opaque(self, sql: Sql) -> bool:
         return False
