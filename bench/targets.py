@@ -13,12 +13,20 @@ class Target:
     verdict: str
 
 
+def number(value: float) -> str:
+    """
+    >>> number(0.03141), number(31.41), number(3141.6)
+    ('0.0314', '31.4', '3,142')
+    """
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+
 def at_most(what: str, value: float, bound: float, unit: str = "") -> Target:
     """
     >>> at_most("jobs", 13, 12).verdict
     'MISSED'
     """
-    return Target(what, f"≤ {bound:g}{unit}", f"{value:.3g}{unit}", "reached" if value <= bound else "MISSED")
+    return Target(what, f"≤ {bound:,g}{unit}", f"{number(value)}{unit}", "reached" if value <= bound else "MISSED")
 
 
 def at_least(what: str, value: float, bound: float, unit: str = "", more: bool = False) -> Target:
@@ -28,4 +36,4 @@ def at_least(what: str, value: float, bound: float, unit: str = "", more: bool =
     'undecided'
     """
     verdict = "reached" if value >= bound else "undecided" if more else "MISSED"
-    return Target(what, f"≥ {bound:g}{unit}", f"{'> ' if more else ''}{value:.3g}{unit}", verdict)
+    return Target(what, f"≥ {bound:,g}{unit}", f"{'> ' if more else ''}{number(value)}{unit}", verdict)

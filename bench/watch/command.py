@@ -39,7 +39,7 @@ def run(options: Options) -> int:
     results = measure(chosen, options)
     if results.measured:
         targets = judge(chosen, results)
-        judged = report.targets_table(targets, "Targets (these inputs are too small to judge by)" if options.quick else "Targets")
+        judged = report.targets_table(targets, _heading(options, float(around["load when started"])))
         tables = show.tables(chosen, results)
         missing = show.skipped(results)
         tables += [missing] if missing else []
@@ -52,6 +52,17 @@ def run(options: Options) -> int:
     for failure in results.failures:
         print(f"bench watch: {failure}", file=sys.stderr)
     return 1 if results.failures else 0
+
+
+def _heading(options: Options, load: float) -> str:
+    """What to say above the targets. On a busy machine a contender that uses all cores loses more than one that uses one."""
+    cores = os.cpu_count() or 1
+    load = max(load, os.getloadavg()[0])
+    if options.quick:
+        return "Targets (these inputs are too small to judge by)"
+    return (
+        f"Targets (others were busy here, too: load {load:.0f} on {cores} cores; the ratios flatter us)" if load > cores + 1 else "Targets"
+    )
 
 
 def _unknown(what: str, asked: Sequence[str], there: Collection[str]) -> bool:

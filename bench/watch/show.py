@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import chart, report
+from bench.targets import number
 from bench.watch.contenders import CONTENDERS
 from bench.watch.measuring import Measured, Results
 from bench.watch.workloads import Workload
@@ -52,8 +53,8 @@ def _row(one: Measured, all_: Sequence[Measured]) -> tuple[str, ...]:
         _ms(one.p50),
         _ms(one.p95),
         "" if one.cpu is None else _ms(one.cpu),
-        f"{yardstick.p50 / one.p50:,.3g}×" if yardstick else "",
-        f"{one.p50 / by_hand.p50:,.3g}×" if by_hand else "",
+        f"{number(yardstick.p50 / one.p50)}×" if yardstick else "",
+        f"{number(one.p50 / by_hand.p50)}×" if by_hand else "",
         f"{len(one.times)}{', capped' if one.capped else ''}",
         *("" if (cost := one.cost(what)) is None else f"{cost:,.0f}" for what in ("derived", "statements", "rounds")),
         f"{one.memory.python:,.0f}" if one.memory.python else "",
