@@ -15,7 +15,7 @@ from bench.watch.workloads import Change, Row, Workload
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-FEW = 1_000  # so many rows go into a statement as text
+FEW = 30  # so many rows go into a statement as text, which is faster for DuckDB than Arrow up to there
 
 
 class Recomputed:
