@@ -36,6 +36,14 @@ from vigilog.rewriting.sections import Section, by_rank, section
 PHASES = {"a": "what may be lost", "b": "what is rederived or inserted", "c": "net changes"}
 
 
+class _Asking(Demand):
+    """Demand that says every rule as often as it is made: each phase is to have all its rules."""
+
+    def add(self, rule: Rule) -> None:
+        if rule.head not in rule.body:
+            self.rules.append(rule)
+
+
 @dataclass
 class _Phases:
     """The rules of a stratum by phase, without query rules."""
@@ -49,7 +57,7 @@ def rederive(program: Program) -> tuple[Section, ...]:
     """A plain program's maintenance rules on demand, three phases for each stratum: from the old states and net changes of tables they find the net changes of views."""
     naming = Naming(program.relations)
     definitions = definitions_of(program, ())
-    demand = Demand(definitions, naming, factoring=False, through={naming(name, "new"): name for name in definitions})
+    demand = _Asking(definitions, naming, factoring=False, through={naming(name, "new"): name for name in definitions})
     parts = [(stratum, _phases(program, stratum, demand)) for stratum in strata(program, naming)]
     answers = demand.finish()
     declarations = {**declarations_of(program, naming), **demand.declarations}
@@ -87,7 +95,8 @@ def _chained(variant: Variant, demand: Demand) -> list[Rule]:
     before = len(demand.rules)
     demand.chain(rule, rule.head, [rule.body[variant.changed]], rest)
     made = demand.rules[before:]
-    return [rule if len(last.body) == len(rule.body) else last for last in made[-1:]] + made[:-1]
+    own = [rule if set(last.body) == set(rule.body) else last for last in made if last.head == rule.head]
+    return own + [other for other in made if other.head != rule.head]
 
 
 def _new_states(rules: Iterable[Rule], stratum: Stratum, program: Program) -> Iterator[Rule]:

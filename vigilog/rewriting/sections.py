@@ -42,7 +42,7 @@ def show_sections(sections: Iterable[Section]) -> str:
 
 def section(title: str, rules: Iterable[Rule], declarations: Mapping[str, Declaration], rank: int | None = None) -> Section:
     """The section with these rules. Columns get the built-in types behind named ones, since bindings that are passed on do not keep the names."""
-    rules = tuple(rules)
+    rules = tuple(dict.fromkeys(rules))
     used = {atom.relation for rule in rules for atom in (rule.head, *(atom for atom, _ in dependencies(rule)))}
     declared = tuple(_plain(declaration) for name, declaration in declarations.items() if name in used)
     return Section(title, Program(declarations=declared, rules=rules), rank)
