@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,23 +15,23 @@ from typing import Annotated
 import typer
 
 from vigilog import __version__
+from vigilog.cli.explain import Show, explained
 from vigilog.cli.progress import progress
 from vigilog.core.errors import DataError, ProgramError, Stopped, UsageError, VigilogError, counted
+from vigilog.core.values import row_text
 from vigilog.engine.database import open_program
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
-from vigilog.engine.watch import to_line
+from vigilog.engine.transaction import parse_transaction
+from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
 from vigilog.language.check import Checked
 from vigilog.language.check import check as check_program
 from vigilog.language.parser import read_program
-from vigilog.planning.dialect import Dialect
-from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.passes import rewrite
-from vigilog.rewriting.relevant import relevant
 
 app = typer.Typer(
     name="vigilog",
@@ -58,15 +59,25 @@ class Engine(StrEnum):
     spark = "spark"
 
 
-class Show(StrEnum):
-    rules = "rules"
-    strata = "strata"
-    sql = "sql"
+class Strategy(StrEnum):
+    auto = "auto"
+    external = "external"
+    materialized = "materialized"
+    counted = "counted"
 
 
 ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
 EngineOption = Annotated[
     Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
+]
+
+
+FactsOption = Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")]
+GoalArgument = Annotated[
+    str, typer.Argument(metavar="GOAL", help="An atom like 'closure(\"a\", y)', or several literals.", show_default=False)
+]
+StrategyOption = Annotated[
+    Strategy, typer.Option("--strategy", help="How views are kept: not at all, stored, stored with counts, or as fits each.")
 ]
 
 
@@ -89,7 +100,7 @@ def check(program: ProgramPath) -> None:
 @app.command(epilog=_examples("vigilog run graph.dl -F facts -D out", "vigilog run graph.dl -D - --engine spark --verbose"))
 def run(
     program: ProgramPath,
-    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
+    facts: FactsOption = Path(),
     out: Annotated[str, typer.Option("-D", "--out", metavar="OUT", help="The folder for results; - prints them.")] = ".",
     engine: EngineOption = Engine.auto,
     max_rounds: Annotated[int | None, typer.Option(min=1, help="Stop a recursion that takes more rounds.", show_default="no bound")] = None,
@@ -121,41 +132,97 @@ def run(
 @app.command(epilog=_examples("""echo '{"insert": {"edge": [["a", "b"]]}}' | vigilog watch graph.dl"""))
 def watch(
     program: ProgramPath,
-    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
+    facts: FactsOption = Path(),
     changes: Annotated[str, typer.Option(metavar="FILE", help="A file with one transaction a line; - reads standard input.")] = "-",
+    engine: EngineOption = Engine.auto,
+    strategy: StrategyOption = Strategy.auto,
     snapshot: Annotated[bool, typer.Option("--snapshot", help="First print each whole view as plus, with tx 0.")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Add what each transaction cost.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Add a proof for each row that came, and a broken one for each that went.")] = False,
+    budget: Annotated[
+        int | None, typer.Option(min=0, metavar="ROWS", help="Recompute rather than derive more rows on demand.", show_default="by cost")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a transaction rather than recompute.")] = False,
 ) -> None:
     """Reads one transaction a line, prints what each changed in the views: one JSON line for each, at once."""
-    database = open_program(_checked(program).program, facts)
+    database = open_program(_checked(program).program, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict)
     refused = False
-    with _lines(changes) as lines:
-        for answer in watch_lines(database, lines, snapshot=snapshot, stats=stats):
+    with database, _lines(changes) as lines:
+        for answer in watch_lines(database, lines, snapshot=snapshot, stats=stats, why=why):
             print(to_line(answer), flush=True)
             refused = refused or "error" in answer
     if refused:
         raise typer.Exit(1)
 
 
-@app.command(epilog=_examples("vigilog explain graph.dl --show sql --view closure"))
+@app.command(epilog=_examples("""vigilog ask graph.dl -F facts 'closure("a", y)'""", "vigilog ask graph.dl 'edge(x, y), !edge(y, x)'"))
+def ask(
+    program: ProgramPath,
+    goal: GoalArgument,
+    facts: FactsOption = Path(),
+    stats: Annotated[bool, typer.Option("--stats", help="Say what the answer cost, on standard error.")] = False,
+) -> None:
+    """Answers a goal, deriving only what it needs: an atom's rows, or the values of several literals' variables."""
+    with open_program(_checked(program).program, facts, strategy="external") as database:
+        types, rows = database.ask_typed(goal)
+        for row in rows:
+            print("\t".join(row_text(types, row)) if row else "true")
+        if stats:
+            asker = database.asker
+            print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
+
+
+@app.command(epilog=_examples("""vigilog why graph.dl -F facts 'closure("e", "c")'"""))
+def why(
+    program: ProgramPath,
+    goal: GoalArgument,
+    facts: FactsOption = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the proof as JSON.")] = False,
+) -> None:
+    """Shows a proof of an atom from base facts, with the rules' places. Of an atom with variables, the first row that holds."""
+    with open_program(_checked(program).program, facts, strategy="external") as database:
+        proof = database.why(goal)
+    if as_json:
+        print(json.dumps(proof.json() if proof else None, ensure_ascii=False))
+    else:
+        print(proof.text() if proof else f"{goal.strip()} does not hold")
+
+
+@app.command("what-if", epilog=_examples("""vigilog what-if graph.dl -F facts '{"insert": {"edge": [["g", "a"]]}}'"""))
+def what_if(
+    program: ProgramPath,
+    transaction: Annotated[
+        str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads standard input.", show_default=False)
+    ],
+    facts: FactsOption = Path(),
+    strategy: StrategyOption = Strategy.auto,
+) -> None:
+    """Tells what a transaction would change in the views; nothing is applied."""
+    with open_program(_checked(program).program, facts, strategy=strategy.value) as database:
+        given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
+        changes = database.apply(given, dry_run=True)
+        print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
+
+
+@app.command(epilog=_examples("vigilog explain graph.dl --show maintenance", "vigilog explain graph.dl --show sql --view closure"))
 def explain(
     program: ProgramPath,
-    show: Annotated[Show, typer.Option(help="What to show.")] = Show.rules,
+    show: Annotated[
+        Show,
+        typer.Option(
+            help="The plain rules; their strata; maintenance with stored views, for external views by rederivation, and by demand as it is run; "
+            "queries for each pattern of known columns; the strategy of each view and why; SQL."
+        ),
+    ] = Show.rules,
     view: Annotated[str | None, typer.Option(metavar="V", help="Only what this relation needs.", show_default="everything")] = None,
     engine: EngineOption = Engine.embedded,
+    strategy: StrategyOption = Strategy.auto,
 ) -> None:
-    """Shows what becomes of a program: plain rules, strata (both parse again), or SQL."""
+    """Shows what becomes of a program, as programs that parse again, or as SQL."""
     checked = _checked(program).program
-    plain = rewrite(checked)
-    if view is not None:
-        if view not in checked.relations:
-            raise UsageError(f"there is no relation {view} in {program}")
-        plain = relevant(plain, [view])
-    if show is Show.sql:
-        dialect: Dialect = SparkDialect() if engine is Engine.spark else SqliteDialect()
-        print(explain_sql(plain, dialect))
-    else:
-        print(explain_rules(plain) if show is Show.rules else explain_strata(plain))
+    if view is not None and view not in checked.relations:
+        raise UsageError(f"there is no relation {view} in {program}")
+    print(explained(checked, show, view, SparkDialect() if engine is Engine.spark else SqliteDialect(), strategy.value))
 
 
 def _checked(path: Path) -> Checked:

@@ -16,8 +16,8 @@ from typing import Any
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row, sorted_rows
-from vigilog.engine.evaluate import checked_rows
+from vigilog.core.values import Row, Type, sorted_rows
+from vigilog.engine.evaluate import checked_rows, read
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import Transaction, net_changes
 from vigilog.executors.embedded.ask import Asker
@@ -27,7 +27,6 @@ from vigilog.executors.embedded.maintain import Maintainer
 from vigilog.executors.embedded.why import Reasoner
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.watch import Watch
-from vigilog.files import reader
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.parser import read_program
@@ -48,6 +47,7 @@ def open_program(
     facts: Facts | str | Path | None = None,
     *,
     strategy: str = "auto",
+    engine: str = "embedded",
     budget: int | None = None,
     strict: bool = False,
 ) -> Database:
@@ -75,7 +75,7 @@ def open_program(
         return Database(
             checked, {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}, strategy, budget, strict
         )
-    return Database(checked, {name: reader.rows(place) for name, place in inputs(checked, facts).items()}, strategy, budget, strict)
+    return Database(checked, {name: read(place) for name, place in inputs(checked, facts).items()}, strategy, budget, strict)
 
 
 class Database:
@@ -98,7 +98,7 @@ class Database:
         self.on_demand = replace(plain, rules=tuple(rule for rule in plain.rules if rule.head.relation not in stored))
         self.budget, self.strict = budget, strict
         self.enough = ENOUGH
-        self.evaluation = EmbeddedEvaluation(kept, rows, Watch())
+        self.evaluation = EmbeddedEvaluation(kept, rows, Watch(), resident=True)
         views = external(plain, stored) if len(kept.rules) < len(plain.rules) else None
         self.maintainer = Maintainer(kept, self.evaluation.tables, views)
         self.asker = Asker(plain, stored, self.evaluation.tables, self.maintainer.sizes)
@@ -159,7 +159,12 @@ class Database:
 
     def ask(self, goal: str) -> list[Row]:
         """The answers to a goal like `closure("a", y)`, sorted: the rows of an atom, or the values of the variables of several literals."""
-        return sorted_rows(self.asker.answers(parse_goal(self.program, goal)))
+        return self.ask_typed(goal)[1]
+
+    def ask_typed(self, goal: str) -> tuple[tuple[Type, ...], list[Row]]:
+        """The types of a goal's answers, and the answers."""
+        asked = parse_goal(self.program, goal)
+        return asked.declaration.types, sorted_rows(self.asker.answers(asked))
 
     def why(self, goal: str) -> Proof | None:
         """A proof of an atom from base facts; None if it does not hold. If it has variables, their first values that hold are taken."""

@@ -86,10 +86,11 @@ def start(program: Program, sources: Mapping[str, Iterable[Row] | Place], engine
         from vigilog.executors.spark.executor import SparkEvaluation
 
         return SparkEvaluation(plain, sources, watch)
-    return EmbeddedEvaluation(plain, {name: _rows(source) for name, source in sources.items()}, watch)
+    return EmbeddedEvaluation(plain, {name: read(source) for name, source in sources.items()}, watch)
 
 
-def _rows(source: Iterable[Row] | Place) -> Iterable[Row]:
+def read(source: Iterable[Row] | Place) -> Iterable[Row]:
+    """The rows of a source; files that are not small text are read through Spark."""
     if not isinstance(source, Place):
         return source
     if source.text and source.local:

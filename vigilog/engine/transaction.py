@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Protocol
 
 from vigilog.core.delta import Delta, net
 from vigilog.core.errors import DataError, did_you_mean
@@ -15,6 +15,12 @@ from vigilog.language.syntax import Program
 OPERATIONS = ("delete", "insert", "update")
 
 Transaction = Mapping[str, Mapping[str, Any]]
+
+
+class Known(Protocol):
+    """A base relation, of which one can ask which rows it has."""
+
+    def among(self, rows: Collection[Row]) -> set[Row]: ...
 
 
 def parse_transaction(line: str) -> dict[str, Any]:
@@ -28,7 +34,7 @@ def parse_transaction(line: str) -> dict[str, Any]:
     return transaction
 
 
-def net_changes(program: Program, base: Mapping[str, Container[Row]], transaction: Transaction) -> dict[str, Delta]:
+def net_changes(program: Program, base: Mapping[str, Known], transaction: Transaction) -> dict[str, Delta]:
     """What a transaction really changes in the base relations; relations it leaves as they are do not occur."""
     unknown = [key for key in transaction if key not in OPERATIONS]
     if unknown:
@@ -43,7 +49,8 @@ def net_changes(program: Program, base: Mapping[str, Container[Row]], transactio
             _check_base(program, base, relation)
             if operation == "update":
                 old, new = _update(program, relation, given)
-                missing = [row for row in old if row not in base[relation]]
+                there = base[relation].among(old)
+                missing = [row for row in old if row not in there]
                 if missing:
                     raise DataError(f"{relation} has no row {list(missing[0])} to update", "absent")
                 deletions.setdefault(relation, []).extend(old)
@@ -52,11 +59,14 @@ def net_changes(program: Program, base: Mapping[str, Container[Row]], transactio
                 target = deletions if operation == "delete" else insertions
                 target.setdefault(relation, []).extend(_rows(program, relation, given))
     touched = dict.fromkeys([*deletions, *insertions])
-    changes = {name: net(base[name], deletions.get(name, ()), insertions.get(name, ())) for name in touched}
+    changes = {}
+    for name in touched:
+        going, coming = deletions.get(name, []), insertions.get(name, [])
+        changes[name] = net(base[name].among([*going, *coming]), going, coming)
     return {name: change for name, change in changes.items() if change}
 
 
-def _check_base(program: Program, base: Mapping[str, Container[Row]], relation: str) -> None:
+def _check_base(program: Program, base: Mapping[str, Known], relation: str) -> None:
     if relation not in program.relations:
         hint = did_you_mean(relation, program.relations)
         raise DataError(f"there is no relation {relation}" + (f"; {hint}" if hint else ""), "unknown-relation")

@@ -22,12 +22,13 @@ class Search:
 
 
 def cheapest(atoms: Sequence[tuple[int, Literal]], bound: Collection[str], rows: Mapping[str, int]) -> tuple[int, Atom]:
-    """The atom that is expected to give the fewest rows for each binding so far; the first of equals."""
+    """The atom that is expected to give the fewest rows for each binding so far; the first of equals. One that shares nothing with what is bound comes last."""
 
-    def cost(entry: tuple[int, Literal]) -> float:
+    def cost(entry: tuple[int, Literal]) -> tuple[bool, float]:
         atom = entry[1]
         assert isinstance(atom, Atom)
-        return fanout(atom, bound, rows.get(atom.relation, UNKNOWN_ROWS))
+        apart = bool(bound) and all(isinstance(arg, Wildcard) or (isinstance(arg, Variable) and arg.name not in bound) for arg in atom.args)
+        return apart, fanout(atom, bound, rows.get(atom.relation, UNKNOWN_ROWS))
 
     index, atom = min(atoms, key=cost)
     assert isinstance(atom, Atom)

@@ -192,7 +192,13 @@ class _Query:
 
     def looked_up(self, index: int, literal: Literal) -> bool:
         """Adds an atom that binds nothing as a condition: whether there is such a row counts, not how many. In an aggregate it may count."""
-        if not isinstance(literal, Atom) or self.counting or not self.tables or not self.builder.dialect.correlates or not self.known_literal(literal):
+        if (
+            not isinstance(literal, Atom)
+            or self.counting
+            or not self.tables
+            or not self.builder.dialect.correlates
+            or not self.known_literal(literal)
+        ):
             return False
         condition = self.exists(literal, self.builder.table(literal, index))
         self.where.append(condition)
@@ -367,12 +373,13 @@ class _Query:
                 self.env[variable.name] = value
         return [(index, literal) for index, literal in pending if all(index != done for done, _ in ready)]
 
-    def stage(self, columns: list[Sql], also: Collection[str] = ()) -> str:
+    def stage(self, columns: list[Sql], also: Collection[str] = (), *, distinct: bool = False) -> str:
         """Makes what there is so far a table of its own, with the given columns and one for each variable that is wanted still; its alias."""
         alias = self.builder.alias()
         kept = {name: f"v{number}" for number, name in enumerate(self.env) if self.wanted[name] > 0 or name in also}
         columns = [*columns, *(exp.alias_(self.env[name].copy(), column, quoted=True) for name, column in kept.items())]
         inner = self.builder.dialect.staged(self.finish(columns or [exp.alias_(integer(1), "one", quoted=True)]))
+        inner = inner.distinct() if distinct else inner
         if self.builder.dialect.correlates and not self.nested and _independent(inner):
             self.builder.stages.append((alias, inner))  # side by side before the statement, which nests less deep
             self.tables, self.where = [(alias, alias)], []
@@ -387,6 +394,8 @@ class _Query:
 
     def correlated(self, aggregates: list[Aggregate]) -> list[Sql]:
         """Each aggregate as a subquery that is asked anew for each binding: work follows the bindings, along indexes."""
+        if self.tables and not self.counting and self.around is None:
+            self.stage([], distinct=True)  # so that each is asked once for each binding that differs in what is wanted
         columns: list[Sql] = []
         for number, aggregate in enumerate(aggregates):
             inner = _Query(self.builder, dict(self.env), self.scope | names_in(aggregate), self, _target(aggregate))

@@ -69,6 +69,7 @@ class Demand:
         self.definitions, self.naming, self.factoring = definitions, naming, factoring
         self.behind = {**{name: name for name in definitions}, **(through or {})}  # what is asked when a relation is read
         self.rules: list[Rule] = []
+        self.known: set[Rule] = set()
         self.declarations: dict[str, Declaration] = {}
         self.asked: dict[tuple[str, str], str] = {}  # the magic relation of each relation and pattern asked for
         self.open: list[tuple[str, str]] = []
@@ -144,7 +145,8 @@ class Demand:
         self.add(origin.derive(head, body=tuple(done)))
 
     def add(self, rule: Rule) -> None:
-        if rule.head not in rule.body:
+        if rule.head not in rule.body and rule not in self.known:
+            self.known.add(rule)
             self.rules.append(rule)
 
     def declare(self, relation: str, args: Sequence[Term]) -> None:

@@ -8,7 +8,9 @@ The database is read in both of its states: `r` is the old one, `r_new` the new 
 
 `p` and `p_new` are derived on demand (`demand.py`). Only what is really lost or gained is followed further, in a recursion as well: a row that keeps another proof takes nothing with it.
 That is where this differs from Staudt & Jarke's algorithm (`rederive.py`), which first deletes all that could be lost and then derives again what need not have been.
-Where each row has a single proof, there is nothing to ask: what loses its proof is lost.
+
+Where each row has a single proof, there is nothing to ask: what loses its proof is lost. Where a row at least says what all variables of its rule are, as a row of an aggregate does, every
+binding that a change touches is derived in both states, and the two are compared.
 """
 
 from __future__ import annotations
@@ -17,13 +19,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vigilog.language.safety import grounded_by
-from vigilog.language.syntax import Atom, Constraint, Declaration, Negation, Program, Rule, Variable, Wildcard, aggregates, atoms, names
+from vigilog.language.syntax import (
+    Atom,
+    Constraint,
+    Declaration,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Variable,
+    Wildcard,
+    aggregates,
+    atoms,
+    names,
+)
 from vigilog.rewriting.demand import Demand
 from vigilog.rewriting.magic import definitions_of, levels
-from vigilog.rewriting.maintain import Variant, deletions, insertions
+from vigilog.rewriting.maintain import deletions, insertions
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.sections import Section, by_rank
 from vigilog.rewriting.states import States, in_new
+from vigilog.rewriting.touched import touched
 
 
 @dataclass(frozen=True)
@@ -55,18 +71,22 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
     }
     new = {states[name].new: [in_new(rule, states) for rule in rules] for name, rules in old.items()}
     demand = Demand({**old, **new}, naming)
+    level = levels(program)
+    order = {**{name: level[name] for name in old}, **{states[name].new: level[name] for name in old}}
     for name, rules in old.items():
-        certain = _single_proof(name, rules)
-        lost = states[name].lost if certain else naming(name, "del")
-        gained = states[name].gained if certain else naming(name, "ins")
-        for rule in rules:
-            for variant in deletions(rule, states):
-                _chain(rule, variant, lost, demand)
-            for variant in insertions(rule, states):
-                _chain(rule, variant, gained, demand)
-        if not certain:
-            _decide(program.relations[name], rules[0], (lost, states[name].lost, states[name].new), demand)
-            _decide(program.relations[name], rules[0], (gained, states[name].gained, name), demand)
+        declaration, changed = program.relations[name], states[name]
+        lost, gained = naming(name, "del"), naming(name, "ins")
+        if _single_proof(name, rules):
+            _follow(rules, states, changed.lost, changed.gained, demand)
+        elif _single_binding(name, rules):
+            _compare(rules[0], states, lost, gained, demand)
+            _keep_apart(declaration, rules[0], (lost, changed.lost, gained), demand)
+            _keep_apart(declaration, rules[0], (gained, changed.gained, lost), demand)
+            order |= {lost: level[name], gained: level[name]}
+        else:
+            _follow(rules, states, lost, gained, demand)
+            _decide(declaration, rules[0], (lost, changed.lost, changed.new), demand)
+            _decide(declaration, rules[0], (gained, changed.gained, name), demand)
     demand.finish()
     declarations = dict(program.relations)
     for name, declaration in program.relations.items():
@@ -75,17 +95,47 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
             made |= {naming(name, "del"), naming(name, "ins")}
         declarations |= {other: replace(declaration, relation=other) for other in sorted(made)}
     declarations |= demand.declarations
-    level = levels(program)
-    both = {**{name: level[name] for name in old}, **{states[name].new: level[name] for name in old}}
     rewritten = replace(program, declarations=tuple(declarations.values()), directives=(), rules=tuple(demand.rules))
-    return External(rewritten, states, both, tables)
+    return External(rewritten, states, order, tables)
 
 
-def _chain(rule: Rule, variant: Variant, head: str, demand: Demand) -> None:
-    """(D) or (I): what changed is read first."""
-    body = variant.rule.body
-    rest = [literal for place, literal in enumerate(body) if place != variant.changed]
-    demand.chain(rule, replace(rule.head, relation=head), [body[variant.changed]], rest)
+def _follow(rules: Iterable[Rule], states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
+    """(D) and (I)."""
+    for rule in rules:
+        for head, variants in ((lost, deletions(rule, states)), (gained, insertions(rule, states))):
+            for variant in variants:
+                _chain(rule, variant.rule.body, variant.changed, head, demand)
+
+
+def _compare(rule: Rule, states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
+    """(D) and (I) where a change can leave a binding as it was: what it touches is derived in both states."""
+    body, new = rule.body, in_new(rule, states).body
+    deleted, inserted = ([*variants] for variants in (deletions(rule, states), insertions(rule, states)))
+    read = [atom for literal in body for atom in (literal, getattr(literal, "literal", None)) if isinstance(atom, Atom)]
+    for number, atom in enumerate(read):
+        if any(isinstance(arg, Wildcard) for arg in atom.args):
+            for change in (states[atom.relation].lost, states[atom.relation].gained):
+                _chain(rule, (replace(atom, relation=change), *body), 0, lost, demand)
+                _chain(rule, (replace(atom, relation=change), *new), 0, gained, demand)
+        else:
+            _chain(rule, deleted[number].rule.body, deleted[number].changed, lost, demand)
+            _chain(rule, inserted[number].rule.body, inserted[number].changed, gained, demand)
+    for prefix in touched(rule, states):
+        _chain(rule, (*prefix, *body), 0, lost, demand)
+        _chain(rule, (*prefix, *new), 0, gained, demand)
+
+
+def _chain(rule: Rule, body: tuple[Literal, ...], changed: int, head: str, demand: Demand) -> None:
+    """A rule for what changed, which is read first."""
+    rest = [literal for place, literal in enumerate(body) if place != changed]
+    demand.chain(rule, replace(rule.head, relation=head), [body[changed]], rest)
+
+
+def _keep_apart(declaration: Declaration, origin: Rule, parts: tuple[str, str, str], demand: Demand) -> None:
+    """(E) where both states are at hand: what only one of them has is a change."""
+    candidate, changed, other = parts
+    columns = tuple(Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
+    demand.add(origin.derive(Atom(changed, columns), body=(Atom(candidate, columns), Negation(Atom(other, columns)))))
 
 
 def _decide(declaration: Declaration, origin: Rule, parts: tuple[str, str, str], demand: Demand) -> None:
@@ -100,14 +150,16 @@ def _decide(declaration: Declaration, origin: Rule, parts: tuple[str, str, str],
 
 
 def _single_proof(name: str, rules: Sequence[Rule]) -> bool:
-    """Whether no row can have two proofs: there is one rule, and a row of the head says what all its variables are."""
-    if len(rules) > 1 or any(True for literal in rules[0].body for _ in aggregates(literal)):
-        return False
+    """Whether no row can have two proofs: there is one rule, without `_` or aggregates, and a row says what all its variables are."""
+    positive = [literal for literal in rules[0].body if isinstance(literal, Atom)]
+    plain = not any(isinstance(arg, Wildcard) for atom in positive for arg in atom.args)
+    return plain and not any(True for literal in rules[0].body for _ in aggregates(literal)) and _single_binding(name, rules)
+
+
+def _single_binding(name: str, rules: Sequence[Rule]) -> bool:
+    """Whether there is one rule, not recursive, and a row of the head says what all its variables are."""
     rule = rules[0]
-    positive = [literal for literal in rule.body if isinstance(literal, Atom)]
-    if any(atom.relation == name for atom, _ in atoms(rule.body)) or any(
-        isinstance(arg, Wildcard) for atom in positive for arg in atom.args
-    ):
+    if len(rules) > 1 or any(atom.relation == name for atom, _ in atoms(rule.body)):
         return False
     shown = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
     equalities = tuple(literal for literal in rule.body if isinstance(literal, Constraint) and literal.op == "=")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -32,14 +33,16 @@ def touched(rule: Rule, states: Mapping[str, States]) -> Iterator[tuple[Literal,
     A value changes only if a binding of the aggregate's body went or came. One that went had one literal among what no longer holds, and the others held before;
     one that came has one among what did not hold, and the others hold now.
     """
-    fresh = (f"t{number}" for number in count() if f"t{number}" not in names(rule, into_aggregates=True))
-    scope = names(rule)
-    for literal in rule.body:
-        match literal:
-            case Constraint(args=(_, Aggregate() as aggregate)):
-                for way in ways(aggregate):
-                    for prefix in dict.fromkeys(_touched_way(way, states)):
-                        yield _apart(prefix, scope, fresh)
+    taken = names(rule, into_aggregates=True)
+    found = [
+        aggregate
+        for literal in rule.body
+        if isinstance(literal, Constraint)
+        for aggregate in literal.args
+        if isinstance(aggregate, Aggregate)
+    ]
+    prefixes = [prefix for aggregate in found for way in ways(aggregate) for prefix in _touched_way(way, states)]
+    yield from dict.fromkeys(_apart(prefix, names(rule), taken) for prefix in prefixes)  # aggregates over the same are touched by the same
 
 
 def ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
@@ -61,12 +64,15 @@ def _touched_way(way: tuple[Literal, ...], states: Mapping[str, States]) -> Iter
             yield from ((change, *(literal_in_new(other, states) for other in others)) for change in came)
 
 
-def _apart(prefix: Iterable[Literal], scope: set[str], fresh: Iterator[str]) -> tuple[Literal, ...]:
-    """The literals with new names for variables that are local to their aggregate."""
+def _apart(prefix: Iterable[Literal], scope: set[str], taken: set[str]) -> tuple[Literal, ...]:
+    """The literals with new names for variables that are local to their aggregate, and `_` for those that occur once."""
     prefix = groundable(prefix, scope)
+    fresh = (f"t{number}" for number in count() if f"t{number}" not in taken)
+    often = Counter(variable.name for literal in prefix for variable in variables(literal))
     found = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name not in scope}
-    renamed: dict[str, Term] = {name: replace(variable, name=next(fresh)) for name, variable in found.items()}
-    return tuple(rename_literal(literal, renamed) for literal in prefix)
+    renamed: dict[str, Term] = {name: replace(variable, name=next(fresh)) for name, variable in found.items() if often[name] > 1}
+    single: dict[str, Term] = {name: Wildcard(variable.type) for name, variable in found.items() if often[name] == 1}
+    return tuple(rename_literal(literal, renamed | single) for literal in prefix)
 
 
 def groundable(literals: Iterable[Literal], given: set[str]) -> tuple[Literal, ...]:

@@ -224,13 +224,13 @@ class DemandMachine:
     def serve(self, searches: Iterable[Search]) -> None:
         """Makes the indexes that these searches need and that are not there yet."""
         for search in searches:
-            if search.relation in self.physical:
-                if search.relation not in self.inputs:
-                    self.tables.serve([Search(self.physical[search.relation][0], search.columns)])
+            if search.relation in self.physical and search.relation not in self.inputs:
+                self.tables.serve([Search(self.physical[search.relation][0], search.columns)])
                 continue
             self._create(search.relation)
-            for order in needed_indexes([search.columns], self.orders[search.relation]):
-                table = self.layout.tables[search.relation]
-                over = ", ".join(f"c{column}" for column in order)
-                self.tables.execute(f"CREATE INDEX {quote(f'{table} by {over}')} ON {quote(table)} ({over})")
-                self.orders[search.relation].append(order)
+            columns, table = self.layout.columns[search.relation], self.layout.tables[search.relation]
+            known = self.orders.setdefault(search.relation, [tuple(range(len(columns)))])
+            for order in needed_indexes([search.columns], known):
+                over = ", ".join(quote(columns[column]) for column in order)
+                self.tables.execute(f"CREATE INDEX {quote(f'{self.layout.label}~{table} by {order}')} ON {quote(table)} ({over})")
+                known.append(order)

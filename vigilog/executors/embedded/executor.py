@@ -24,11 +24,11 @@ from vigilog.planning.select import Choice, select
 class EmbeddedEvaluation:
     """The tables of an evaluated program."""
 
-    def __init__(self, program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch) -> None:
-        """Evaluates a plain program (see `rewriting.passes`) over the given rows."""
+    def __init__(self, program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch, *, resident: bool = False) -> None:
+        """Evaluates a plain program (see `rewriting.passes`) over the given rows; `resident` tables are there to be changed afterwards."""
         started = time.perf_counter()
         self.program, self.watch = program, watch
-        self.tables = Tables(Layout(program), watch)
+        self.tables = Tables(Layout(program), watch, resident=resident)
         self.stats = Stats("embedded")
         try:
             self._load(sources)

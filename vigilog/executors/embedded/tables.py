@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,18 +16,21 @@ from vigilog.planning.order import Search
 from vigilog.planning.sqlite import AFFINITY, AGGREGATES, SqliteDialect, decoder, encoder
 
 _LIMITS = ("stack overflow", "too many", "at most", "too deep", "Expression tree", "too big", "too large")
+FEW = 20  # up to so many rows are looked up one by one
 CACHE_KIB = 2_000_000
 STEPS_BETWEEN_LOOKS = 200_000
 
 
 class Tables:
-    """A private SQLite database, in memory until it outgrows its cache, then in a temporary file.
+    """A private SQLite database: in memory if it is `resident`; otherwise until it outgrows its cache, then in a temporary file.
+
+    A resident one commits at once; SQLite looks through all pages of the other at each commit.
 
     Each relation is a table without rowid whose primary key are all its columns, so a relation is a set. Indexes are made when
     a statement is about to search by columns that no index begins with.
     """
 
-    def __init__(self, layout: Layout, watch: Watch) -> None:
+    def __init__(self, layout: Layout, watch: Watch, *, resident: bool = False) -> None:
         self.layout, self.watch = layout, watch
         self.dialect = SqliteDialect()
         self.undefined = 0
@@ -36,7 +39,7 @@ class Tables:
         self.added: list[tuple[str, Order]] = []  # indexes made since the transaction began
         self.registered: set[str] = set()
         self.stopped: BaseException | None = None
-        self.connection = sqlite3.connect("", isolation_level=None, cached_statements=1024)
+        self.connection = sqlite3.connect(":memory:" if resident else "", isolation_level=None, cached_statements=1024)
         for pragma in (f"cache_size=-{CACHE_KIB}", "journal_mode=OFF", "synchronous=OFF", "temp_store=MEMORY", "locking_mode=EXCLUSIVE"):
             self.connection.execute(f"PRAGMA {pragma}")
         self.connection.create_function("v_undefined", 0, self._count_undefined)
@@ -177,18 +180,35 @@ class Tables:
 
 
 class Contents:
-    """Whether a row is in a relation, asked of its table."""
+    """A relation as something rows can be looked up in."""
 
     def __init__(self, tables: Tables, relation: str) -> None:
-        columns = tables.layout.columns[relation]
-        where = " AND ".join(f"{quote(column)} = ?" for column in columns)
         self.tables, self.relation = tables, relation
-        self.sql = f"SELECT 1 FROM {quote(tables.layout.tables[relation])} WHERE {where}"
+        columns = tables.layout.columns[relation]
+        self.table, self.width = quote(tables.layout.tables[relation]), len(columns)
+        self.sql = f"SELECT 1 FROM {self.table} WHERE {' AND '.join(f'{quote(column)} = ?' for column in columns)}"
 
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
         stored = next(iter(self.tables._encoded(self.relation, [row])))
         return self.tables.execute(self.sql, tuple(stored)).fetchone() is not None
+
+    def among(self, rows: Collection[Row]) -> set[Row]:
+        """Those of the rows that the relation has."""
+        if len(rows) <= FEW:
+            return {row for row in rows if row in self}
+        listed, columns = list(rows), [f"c{number}" for number in range(self.width)]
+        execute, same = self.tables.execute, zip(columns, map(quote, self.tables.layout.columns[self.relation]), strict=True)
+        execute(f"CREATE TEMP TABLE looked_up ({', '.join(columns)})")
+        marks = ", ".join("?" for _ in columns)
+        execute("BEGIN")
+        self.tables.connection.executemany(f"INSERT INTO looked_up VALUES ({marks})", self.tables._encoded(self.relation, listed))
+        found = execute(
+            f"SELECT l.rowid FROM looked_up AS l CROSS JOIN {self.table} AS r ON {' AND '.join(f'r.{b} = l.{a}' for a, b in same)}"
+        ).fetchall()
+        execute("COMMIT")
+        execute("DROP TABLE looked_up")
+        return {listed[number - 1] for (number,) in found}
 
 
 def quote(name: str) -> str:
