@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,10 +18,12 @@ from vigilog import __version__
 from vigilog.cli.explain import Show, explained
 from vigilog.cli.progress import progress
 from vigilog.core.errors import DataError, ProgramError, Stopped, UsageError, VigilogError, counted
+from vigilog.core.values import row_text
 from vigilog.engine.database import open_program
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
-from vigilog.engine.watch import to_line
+from vigilog.engine.transaction import parse_transaction
+from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
 from vigilog.language.check import Checked
@@ -67,6 +70,12 @@ ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The progra
 EngineOption = Annotated[
     Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
 ]
+
+
+FactsOption = Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")]
+GoalArgument = Annotated[
+    str, typer.Argument(metavar="GOAL", help="An atom like 'closure(\"a\", y)', or several literals.", show_default=False)
+]
 StrategyOption = Annotated[
     Strategy, typer.Option("--strategy", help="How views are kept: not at all, stored, stored with counts, or as fits each.")
 ]
@@ -91,7 +100,7 @@ def check(program: ProgramPath) -> None:
 @app.command(epilog=_examples("vigilog run graph.dl -F facts -D out", "vigilog run graph.dl -D - --engine spark --verbose"))
 def run(
     program: ProgramPath,
-    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
+    facts: FactsOption = Path(),
     out: Annotated[str, typer.Option("-D", "--out", metavar="OUT", help="The folder for results; - prints them.")] = ".",
     engine: EngineOption = Engine.auto,
     max_rounds: Annotated[int | None, typer.Option(min=1, help="Stop a recursion that takes more rounds.", show_default="no bound")] = None,
@@ -123,20 +132,76 @@ def run(
 @app.command(epilog=_examples("""echo '{"insert": {"edge": [["a", "b"]]}}' | vigilog watch graph.dl"""))
 def watch(
     program: ProgramPath,
-    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")] = Path(),
+    facts: FactsOption = Path(),
     changes: Annotated[str, typer.Option(metavar="FILE", help="A file with one transaction a line; - reads standard input.")] = "-",
+    engine: EngineOption = Engine.auto,
+    strategy: StrategyOption = Strategy.auto,
     snapshot: Annotated[bool, typer.Option("--snapshot", help="First print each whole view as plus, with tx 0.")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Add what each transaction cost.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Add a proof for each row that came, and a broken one for each that went.")] = False,
+    budget: Annotated[
+        int | None, typer.Option(min=0, metavar="ROWS", help="Recompute rather than derive more rows on demand.", show_default="by cost")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a transaction rather than recompute.")] = False,
 ) -> None:
     """Reads one transaction a line, prints what each changed in the views: one JSON line for each, at once."""
-    database = open_program(_checked(program).program, facts)
+    database = open_program(_checked(program).program, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict)
     refused = False
-    with _lines(changes) as lines:
-        for answer in watch_lines(database, lines, snapshot=snapshot, stats=stats):
+    with database, _lines(changes) as lines:
+        for answer in watch_lines(database, lines, snapshot=snapshot, stats=stats, why=why):
             print(to_line(answer), flush=True)
             refused = refused or "error" in answer
     if refused:
         raise typer.Exit(1)
+
+
+@app.command(epilog=_examples("""vigilog ask graph.dl -F facts 'closure("a", y)'""", "vigilog ask graph.dl 'edge(x, y), !edge(y, x)'"))
+def ask(
+    program: ProgramPath,
+    goal: GoalArgument,
+    facts: FactsOption = Path(),
+    stats: Annotated[bool, typer.Option("--stats", help="Say what the answer cost, on standard error.")] = False,
+) -> None:
+    """Answers a goal, deriving only what it needs: an atom's rows, or the values of several literals' variables."""
+    with open_program(_checked(program).program, facts, strategy="external") as database:
+        types, rows = database.ask_typed(goal)
+        for row in rows:
+            print("\t".join(row_text(types, row)) if row else "true")
+        if stats:
+            asker = database.asker
+            print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
+
+
+@app.command(epilog=_examples("""vigilog why graph.dl -F facts 'closure("e", "c")'"""))
+def why(
+    program: ProgramPath,
+    goal: GoalArgument,
+    facts: FactsOption = Path(),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the proof as JSON.")] = False,
+) -> None:
+    """Shows a proof of an atom from base facts, with the rules' places. Of an atom with variables, the first row that holds."""
+    with open_program(_checked(program).program, facts, strategy="external") as database:
+        proof = database.why(goal)
+    if as_json:
+        print(json.dumps(proof.json() if proof else None, ensure_ascii=False))
+    else:
+        print(proof.text() if proof else f"{goal.strip()} does not hold")
+
+
+@app.command("what-if", epilog=_examples("""vigilog what-if graph.dl -F facts '{"insert": {"edge": [["g", "a"]]}}'"""))
+def what_if(
+    program: ProgramPath,
+    transaction: Annotated[
+        str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads standard input.", show_default=False)
+    ],
+    facts: FactsOption = Path(),
+    strategy: StrategyOption = Strategy.auto,
+) -> None:
+    """Tells what a transaction would change in the views; nothing is applied."""
+    with open_program(_checked(program).program, facts, strategy=strategy.value) as database:
+        given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
+        changes = database.apply(given, dry_run=True)
+        print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
 
 
 @app.command(epilog=_examples("vigilog explain graph.dl --show maintenance", "vigilog explain graph.dl --show sql --view closure"))
