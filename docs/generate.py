@@ -15,7 +15,7 @@ from vigilog.core.codes import SECTIONS
 
 DOCS = Path(__file__).parent
 FAIL = DOCS.parent / "tests" / "fail"
-COMMANDS = ("check", "run", "watch", "explain")
+COMMANDS = ("check", "run", "watch", "ask", "why", "what-if", "explain")
 
 
 def errors() -> str:

@@ -11,9 +11,11 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between, net
 from vigilog.language.check import check
 from vigilog.language.syntax import Constant, Program
+from vigilog.rewriting.external import external
 from vigilog.rewriting.maintain import maintain
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.normalize import normalize
+from vigilog.rewriting.queries import queries
 from vigilog.rewriting.rederive import rederive
 from vigilog.rewriting.sections import show_sections
 from vigilog.rewriting.separate import as_maintained
@@ -40,12 +42,38 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
     split, base = base_rows(check(text).program, facts)  # type: ignore[arg-type]  # rows of a base relation
     transaction = data.draw(changes(facts))[0]
     delta = {name: net(rows, transaction["delete"].get(name, ()), transaction["insert"].get(name, ())) for name, rows in base.items()}
-    old = reference.evaluate(split, base)
-    new = reference.evaluate(split, {name: delta[name].apply(rows) for name, rows in base.items()})
+    after: Rows = {name: delta[name].apply(rows) for name, rows in base.items()}
+    old, new = reference.evaluate(split, base), reference.evaluate(split, after)
     views = {head.relation for rule in split.rules for head in rule.heads}
     expected: dict[str, Delta] = {view: between(old[view], new[view]) for view in views}
     plain, naming = normalize(split), Naming(split.relations)
-    given_ = with_changes(base, delta, naming)
-    stored = {**given_, **{view: old[view] for view in views}}
-    assert told(evaluate(read_sections(show_sections(maintain(plain))), stored), views, naming) == expected, "algorithm 1"
-    assert told(evaluate(read_sections(show_sections(rederive(plain))), given_), views, naming) == expected, "algorithm 2"
+    tables = with_changes(base, delta, naming)
+    stored: Rows = {view: old[view] for view in views}
+    updated: Rows = {naming(name, "new"): rows for name, rows in after.items()}
+    for sections, given_ in (
+        (maintain(plain), {**tables, **stored}),
+        (rederive(plain), tables),
+        (external(plain).sections, {**tables, **updated}),
+    ):
+        assert told(evaluate(read_sections(show_sections(sections)), given_), views, naming) == expected
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@given(st.data())
+def test_printed_queries_give_what_is_asked_for(data: st.DataObject) -> None:
+    text, facts = data.draw(programs())
+    split, base = base_rows(check(text).program, facts)  # type: ignore[arg-type]  # rows of a base relation
+    plain, everything = normalize(split), reference.evaluate(split, base)
+    view = data.draw(st.sampled_from(sorted(split.outputs)))
+    sections = read_sections(show_sections(queries(plain, [view])))
+    title = data.draw(st.sampled_from([section.title for section in sections]))
+    answer, question = (part.rstrip(")").split("(") for part in title.split(", asked by "))
+    known = [place for place, arg in enumerate(answer[1].split(", ")) if arg not in ("", "_")]
+    default = {"number": 1, "symbol": "a"}
+    absent = tuple(default[attribute.type_name] for place, attribute in enumerate(split.relations[view].attributes) if place in known)
+    goal = data.draw(st.sampled_from(sorted({absent, *(tuple(row[place] for place in known) for row in everything[view])})))
+    found = evaluate([section for section in sections if section.title == title], {**base, question[0]: {goal}}).get(view, set())
+    assert found <= everything[view]
+    assert {row for row in found if tuple(row[place] for place in known) == goal} == {
+        row for row in everything[view] if tuple(row[place] for place in known) == goal
+    }
