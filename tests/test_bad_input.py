@@ -226,6 +226,8 @@ def test_advice_about_an_unfinished_statement_fits_it(tmp_path: Path, text: str)
         ("date", '"0000-01-01"'),
         ("timestamp", '"0001-01-01T00:00:00+02:00"'),
         ("timestamp", '"9999-12-31T23:59:59-02:00"'),
+        ("timestamp", '"2026-11-16T08:30:00+19:30"'),
+        ("timestamp", '"2026-11-16T08:30:00+02:60"'),
     ],
     ids=lambda part: part[:40],
 )
@@ -263,6 +265,8 @@ def test_constants_out_of_range(tmp_path: Path, type_: str, constant: str) -> No
         ("timestamp", "2026-11-16"),
         ("timestamp", "0001-01-01T00:00:00+02:00"),
         ("timestamp", "2026-11-16T25:00:00Z"),
+        ("timestamp", "2026-11-16T08:30:00+18:01"),
+        ("timestamp", "2026-11-16T08:30:00-02:60"),
         ("decimal(5,2)", "1.234"),
         ("decimal(5,2)", "1234"),
         ("decimal(5,2)", "1e2"),
@@ -337,12 +341,48 @@ def test_an_input_without_its_file_is_an_error_even_if_no_output_needs_it(tmp_pa
         ("IO=csv", "p_csv", 'x,y\n"a,b\n', 2),
         ("IO=csv", "p_csv", 'x,y\n"a"b,c\n', 2),
         ("rfc4180=true", "p_facts", 'a\tb\n"a\tb"\n', 2),
+        ("IO=csv", "p_csv", "x,z\na,b\n", 1),
+        ("IO=csv", "p_csv", "x\na\n", 1),
+        ("IO=csv", "p_csv", "x,y,z\na,b,c\n", 1),
+        ("IO=csv", "p_csv", "x,x\na,b\n", 1),
+        ("headers=true", "p_facts", "x,y\na\tb\n", 1),
+        ("IO=csv", "p_csv", "x,y\na\rb,c\n", 2),
     ],
 )
 def test_wrong_number_of_columns(tmp_path: Path, options: str, name: str, text: str, line: int) -> None:
     ended = run(tmp_path, SYMBOLS.format(options), **{name: text})
     assert_refused(ended, "error[columns]: ", f"{name.replace('_', '.')}:{line}: ")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_header_of_other_names_is_told(tmp_path: Path) -> None:
+    ended = run(tmp_path, SYMBOLS.format("IO=csv"), p_csv="name,y\na,b\n")
+    assert ended.err == "error[columns]: p.csv:1: names the columns name, y, but p has x, y\n"
+    ended = run(tmp_path, SYMBOLS.format("IO=csv"), p_csv="x;y\na;b\n")
+    assert ended.err == "error[columns]: p.csv:1: names the columns x;y, but p has x, y; columns are separated by a comma\n"
+
+
+def test_one_column_is_no_columns(tmp_path: Path) -> None:
+    assert_refused(run(tmp_path, SYMBOLS.format(""), p_facts="a\n"), "p.facts:1: has 1 column, but p has 2 (x, y)")
+
+
+def test_a_key_that_is_not_there_is_told(tmp_path: Path) -> None:
+    ended = run(tmp_path, SYMBOLS.format("IO=json"), p_jsonl='{"y": "b"}\n')
+    assert ended.err == "error[null]: p.jsonl:1: has no key x for p (write .input p(nulls=skip) to leave such rows out)\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "text"),
+    [
+        ("", "p_facts", "a\tb\rc\td\r"),
+        ("headers=true", "p_facts", "x\ty\rc\td"),
+        ("IO=csv", "p_csv", 'x,y\r"a\n",b\r'),
+        ("IO=json", "p_jsonl", '{"x": "a", "y": "b"}\r{"x": "c", "y": "d"}\r'),
+    ],
+)
+def test_lines_that_end_in_cr_alone(tmp_path: Path, options: str, name: str, text: str) -> None:
+    ended = run(tmp_path, SYMBOLS.format(options), **{name: text})
+    assert ended.err == f"error[encoding]: {name.replace('_', '.')}:1: its lines end in CR alone; they must end in LF or CR LF\n"
 
 
 @pytest.mark.parametrize(
@@ -638,7 +678,17 @@ WIDE = {
     "100 aggregates": ("p(n0) :- q(x), " + ", ".join(f"n{i} = count : {{ q(x) }}" for i in range(100)), "1\n"),
     "500 heads": (", ".join(["p(x)"] * 500) + " :- q(x)", "1\n"),
     "500 heads of 500 alternatives": (", ".join(["p(x)"] * 500) + " :- " + " ; ".join(["q(x)"] * 500), "1\n"),
-    "100 equalities": ("p(x100) :- q(x0), " + ", ".join(f"x{i + 1} = x{i} * 1" for i in range(100)), "1\n"),
+    "500 equalities": ("p(x500) :- q(x0), " + ", ".join(f"x{i + 1} = x{i} * 1" for i in range(500)), "1\n"),
+    "200 equalities backwards": ("p(x200) :- q(x0), " + ", ".join(f"x{i + 1} = x{i} * 1" for i in reversed(range(200))), "1\n"),
+    "40 equalities between atoms": ("p(x40) :- q(x0), " + ", ".join(f"x{i + 1} = x{i} * 1, q(x{i + 1})" for i in range(40)), "1\n"),
+    "500 equalities in an aggregate": (
+        "p(n) :- n = sum x500 : { q(x0), " + ", ".join(f"x{i + 1} = x{i} * 1" for i in range(500)) + " }",
+        "1\n",
+    ),
+    "500 equalities in an aggregate of outer values": (
+        "p(n) :- q(y), n = sum x500 : { q(z), x0 = y * z, " + ", ".join(f"x{i + 1} = x{i} * 1" for i in range(500)) + " }",
+        "1\n",
+    ),
 }
 
 
@@ -653,6 +703,12 @@ def test_rules_of_great_width(tmp_path: Path, name: str) -> None:
 def test_a_rule_of_a_million_alternatives(tmp_path: Path) -> None:
     for body in (", ".join(["(q(x) ; q(x))"] * 20), f"q(x), !({' ; '.join(['q(x), q(x)'] * 20)})"):
         assert_refused_with_place(checked(tmp_path, P + Q + f"p(x) :- {body}.\n"), "p.dl:5:1: error[expansion]", "1000 alternatives")
+
+
+def test_a_long_circle_of_negations(tmp_path: Path) -> None:
+    circle = "".join(f".decl p{i}(x: number)\np{i}(x) :- q(x), !p{(i + 1) % 1000}(x).\n" for i in range(1000))
+    save(tmp_path, Q + circle)
+    assert_refused_with_place(process(tmp_path, "check", "p.dl", timeout=15), "error[stratification]", "… and 800 more errors")
 
 
 def test_a_long_chain_of_types(tmp_path: Path) -> None:
@@ -696,6 +752,13 @@ def test_a_symbol_that_would_break_the_file(tmp_path: Path, text: str) -> None:
 
 def test_a_number_that_holds_the_delimiter(tmp_path: Path) -> None:
     assert_refused(run(tmp_path, '.decl p(x: number, y: number)\n.output p(delimiter="1")\np(21, 3).\n'), "delimiter")
+
+
+def test_a_symbol_that_runs_into_a_long_delimiter(tmp_path: Path) -> None:
+    program = '.decl p(x: symbol, y: symbol)\n.output p(delimiter="::")\np("{}", "b").\n'
+    assert_refused(run(tmp_path, program.format("a:")), "delimiter", 'write .output p(rfc4180=true, delimiter=",")')
+    assert run(tmp_path, program.format(":a")).status == 0
+    assert written(tmp_path) == {"p.csv": ":a::b\n"}
 
 
 @pytest.mark.parametrize("out", ["p.dl", "p.dl/deeper", "new/" + "x" * 300, "/proc/nothing"])

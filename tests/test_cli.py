@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from unittest.mock import patch
 
@@ -112,6 +113,19 @@ def test_help_of_a_command_has_an_example(tmp_path: Path, command: str) -> None:
     assert re.search(rf"Examples?: vigilog {command} graph\.dl", " ".join(ended.out.split()))
 
 
+@pytest.mark.parametrize("command", ["check", "run", "watch", "explain"])
+def test_help_has_one_example_a_line(tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = vigilog(tmp_path, command, "--help").out.splitlines()
+    examples = lines[next(number for number, line in enumerate(lines) if line.strip() in ("Example:", "Examples:")) + 1 :]
+    assert examples and all(f"vigilog {command} graph.dl" in line for line in examples)
+    assert max(map(len, lines)) <= 80
+
+
+def test_version(tmp_path: Path) -> None:
+    assert vigilog(tmp_path, "--version") == Ended(0, f"vigilog {version('vigilog')}\n", "")
+
+
 def test_no_arguments_show_the_help(tmp_path: Path) -> None:
     ended = vigilog(tmp_path)
     assert ended.status == 2
@@ -151,8 +165,8 @@ def test_wrong_usage_ends_with_2(tmp_path: Path, arguments: list[str]) -> None:
 def test_check_of_a_good_program(tmp_path: Path) -> None:
     ended = checked(tmp_path, GRAPH)
     assert ended == Ended(0, ended.out, "")
-    assert ended.out.startswith("p.dl: ")
-    assert "no errors" in ended.out
+    assert ended.out == "p.dl: 2 relations and 2 rules, no errors\n"
+    assert checked(tmp_path, ".decl p(x: number)\n.output p\np(1).\n").out == "p.dl: 1 relation and 1 rule, no errors\n"
 
 
 def test_check_shows_place_caret_rule_and_fix(tmp_path: Path) -> None:
@@ -257,6 +271,12 @@ def test_printsize_without_output_makes_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_program_that_shows_nothing_is_told_so(tmp_path: Path) -> None:
+    ended = run(tmp_path, ".decl p(x: number)\np(1).\np(x) :- p(x).\n")
+    assert ended == Ended(0, "", "warning: p.dl has no .output and no .printsize, so there is nothing to show\n")
+    assert not (tmp_path / "out").exists()
+
+
 def test_several_outputs(tmp_path: Path) -> None:
     assert run(tmp_path, GRAPH + ".output edge\n.decl flag()\n.output flag\nflag().\n", edge_facts=EDGES).status == 0
     assert written(tmp_path) == {"closure.csv": CLOSURE, "edge.csv": "a\tb\nb\tc\n", "flag.csv": "()\n"}
@@ -271,7 +291,7 @@ def test_results_replace_those_of_the_last_run(tmp_path: Path) -> None:
 def test_undefined_evaluations_are_counted_in_a_warning(tmp_path: Path) -> None:
     ended = run(tmp_path, ".decl q(x: number)\n.decl p(x: number)\n.output p\nq(0). q(1).\np(1 / x) :- q(x).\n")
     assert (ended.status, ended.out) == (0, "")
-    assert ended.err.startswith("warning: 1 ")
+    assert ended.err.startswith("warning: 1 evaluation had no value ")
     assert written(tmp_path) == {"p.csv": "1\n"}
 
 
@@ -288,12 +308,14 @@ PAIRS = ".decl p(a: symbol, n: number)\n.input p({})\n.decl r(a: symbol, n: numb
         ('delimiter="::"', 'delimiter=" "', {"p_facts": "b::2\na::1\n"}, {"r.csv": "a 1\nb 2\n"}),
         ("headers=true", "headers=true", {"p_facts": "A\tN\nb\t2\na\t1\n"}, {"r.csv": "a\tn\na\t1\nb\t2\n"}),
         ("headers=true", "headers=true", {"p_facts": "A\tN\n"}, {"r.csv": "a\tn\n"}),
+        ("headers=true", "", {"p_facts": "n\ta\n2\tb\n1\ta\n"}, {"r.csv": "a\t1\nb\t2\n"}),
         ("rfc4180=true", "rfc4180=true", {"p_facts": '"say ""b"""\t2\n"a\n"\t"1"\n'}, {"r.csv": '"a\n"\t1\n"say ""b"""\t2\n'}),
         ('filename="in.txt"', 'filename="x/out.txt"', {"in_txt": "b\t2\n"}, {"x/out.txt": "b\t2\n"}),
         ("IO=file", "IO=file", {"p_facts": "b\t2\n"}, {"r.csv": "b\t2\n"}),
         ("IO=csv", "IO=csv", {"p_csv": 'a,n\nb,2\n"x,y",1\n'}, {"r.csv": 'a,n\nb,2\n"x,y",1\n'}),
         ("IO=csv, headers=false", 'IO=csv, delimiter=";", headers=false', {"p_csv": "b,2\n"}, {"r.csv": "b;2\n"}),
         ("IO=csv", "IO=csv", {"p_csv": 'a,n\n"",1\n'}, {"r.csv": 'a,n\n"",1\n'}),
+        ("IO=csv", "", {"p_csv": '\n"n","a"\n\n2,b\r\n\r\n1,"a"\n\n'}, {"r.csv": "a\t1\nb\t2\n"}),
         (
             "IO=json",
             "IO=json",
@@ -309,6 +331,27 @@ def test_options(tmp_path: Path, source: str, sink: str, files: dict[str, str], 
     assert (ended.status, ended.err) == (0, "")
     assert written(tmp_path) == result
     assert ended.out == ("---------------\nr\n===============\nb\t2\n===============\n" if "stdout" in sink else "")
+
+
+def test_names_in_a_header_are_as_good_as_they_can_be(tmp_path: Path) -> None:
+    program = ".decl p(order_id: number, customer: symbol)\n.input p(IO=csv)\n.output p\n"
+    assert run(tmp_path, program, p_csv="Customer, Order ID\na,1\n") == Ended(0, "", "")
+    assert written(tmp_path) == {"p.csv": "1\ta\n"}
+
+
+def test_the_files_of_a_folder_each_have_their_header(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "1.csv").write_text("a,n\nb,2\n")
+    (tmp_path / "p" / "2.csv").write_text("n,a\n1,a\n")
+    assert run(tmp_path, PAIRS.format('IO=csv, filename="p"', "")) == Ended(0, "", "")
+    assert written(tmp_path) == {"r.csv": "a\t1\nb\t2\n"}
+
+
+def test_facts_from_a_pipe(tmp_path: Path) -> None:
+    save(tmp_path, PAIRS.format('IO=csv, filename="/dev/stdin"', ""))
+    command = [str(COMMAND), "run", "p.dl", "-D", "-", "--engine", "embedded"]
+    done = subprocess.run(command, cwd=tmp_path, input="n,a\n1,b\n", capture_output=True, text=True, check=True)
+    assert "\nb\t1\n" in done.stdout
 
 
 EVERY_TYPE = ".decl {}(s: symbol, n: number, u: unsigned, f: float, b: boolean, d: date, t: timestamp, m: decimal(9,2))\n"

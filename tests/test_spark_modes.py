@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import QUICK
 from tests.golden import PROGRAMS, read_case
 from vigilog.core.errors import SparkUnavailable
 from vigilog.spark import session
@@ -26,8 +27,6 @@ from vigilog.spark import session
 ROOT = Path(__file__).parent.parent
 CASES = ("closure-left-linear", "float-text", "aggregate-decimals")  # float-text and aggregate-decimals call Python functions
 PROGRAM = '.decl r(x: symbol)\n.output r\nr("a").\n'
-
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # short lives: compile little
 
 # On a worker, vigilog is found only if the driver sent it there.
 NOT_INSTALLED = """
@@ -99,6 +98,7 @@ def evaluate_elsewhere(folder: Path, changes: dict[str, str]) -> tuple[list[str]
     command = [sys.executable, "-W", "error", "-m", "tests.test_spark_modes", *CASES]
     done = subprocess.run(command, cwd=ROOT, env=environment(folder, changes), capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+    assert set(done.stderr.splitlines()) <= {"WARNING: Using incubator modules: jdk.incubator.vector"}, "only Java itself has something to say"
     printed = json.loads(done.stdout.strip().split("\n")[-1])
     assert printed["results"] == {name: read_case(PROGRAMS / f"{name}.case").expect for name in CASES}
     return printed["origins"], printed["remote"]
@@ -188,7 +188,7 @@ def test_cluster(cluster: str, tmp_path: Path) -> None:
 
 
 def test_connect(tmp_path: Path) -> None:
-    origins, remote = evaluate_elsewhere(tmp_path, {"SPARK_REMOTE": "local[2]"})
+    origins, remote = evaluate_elsewhere(tmp_path, {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"})  # which takes any free port
     assert remote
     assert all(origin.endswith("vigilog.zip/vigilog/__init__.py") for origin in origins)
 
@@ -231,6 +231,13 @@ def test_who_listens_is_no_spark(tmp_path: Path) -> None:
         address = f"sc://127.0.0.1:{mute.getsockname()[1]}"
         said = refused(tmp_path, {"SPARK_REMOTE": address}, "from vigilog.spark import session; session.PATIENCE = 1.0")
     assert said == f"error[spark]: Spark cannot start: nothing answers at {address} (it does not speak Spark Connect's protocol)\n"
+
+
+def test_a_cluster_that_says_nothing(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = f"spark://127.0.0.1:{mute.getsockname()[1]}"
+        said = refused(tmp_path, {"VIGILOG_SPARK_MASTER": address}, "from vigilog.spark import session; session.PATIENCE = 1.0")
+    assert said == f"error[spark]: Spark cannot start: nothing answers at {address} (it does not speak Spark's protocol)\n"
 
 
 def test_no_address(tmp_path: Path) -> None:

@@ -112,9 +112,9 @@ def write_sources(spark: SparkSession, folder: Path) -> None:
     write_text(folder / "folder" / "1.txt", ROWS[:1])
     write_text(folder / "folder" / "2.txt", ROWS[1:])
     write_text(folder / "folder" / "_ignored.txt", QUOTED)
-    write_text(folder / "windows.facts", ROWS, end="\r\n", header="\ufeffs\tand so on\r\n")
+    write_text(folder / "windows.facts", ROWS, end="\r\n", header="\ufeff" + "\t".join("SNUFBDTC") + "\r\n")
     write_text(folder / "long.facts", ROWS, "<=>")
-    write_text(folder / "foreign.facts", ROWS, "→", header="header\n")
+    write_text(folder / "foreign.facts", ROWS, "→", header="→".join("snufbdtc") + "\n")
     write_csv(folder / "sheet.csv", QUOTED, ",")
     write_csv(folder / "semicolons.txt", QUOTED, ";")
     write_json(folder / "records.jsonl", QUOTED)
@@ -184,15 +184,24 @@ def test_text_at_a_uri_is_a_folder_that_reads_back(spark: SparkSession, tmp_path
         written = check(f".decl r(x: symbol, y: number)\n.output r({place})\n{facts}").program
         run(written, tmp_path, tmp_path / "out", "spark", Watch())
         assert derive(reading("x: symbol, y: number", place), tmp_path, "spark") == {"r": [("", 3), ("a", 1), ("b, c", -2)]}
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    (moved / "1.csv").write_text('\n"y","x"\n1,a\n')
+    (moved / "2.csv").write_text("y,x\n2,b\n")
+    for options in ("IO=csv", 'headers=true, delimiter=","'):
+        text = reading("x: symbol, y: number", f'{options}, filename="{moved.as_uri()}"')
+        assert derive(text, tmp_path, "spark") == {"r": [("a", 1), ("b", 2)]}
+        (moved / "1.csv").write_text("y,x\n1,a\n")
     broken = check(f'.decl r(x: symbol, y: number)\n.output r({places[1]})\nr("a\\tb", 1).\n').program
     with pytest.raises(DataError, match="a symbol of r holds the delimiter"):
         run(broken, tmp_path, tmp_path / "out", "spark", Watch())
 
 
+@pytest.mark.parametrize("engine", ["spark", "embedded"])
 @pytest.mark.parametrize("options", ["", "IO=csv", "IO=json", "IO=parquet", "headers=true"])
-def test_relations_without_columns(options: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_relations_without_columns(options: str, engine: str, spark: SparkSession, tmp_path: Path) -> None:
     program = check(f".decl yes, no()\n.output yes({options})\n.output no({options})\nyes().\nno() :- yes(), 1 = 2.\n").program
-    run(program, tmp_path, tmp_path / "out", "spark", Watch())
+    run(program, tmp_path, tmp_path / "out", engine, Watch())
     files = {place.relation: place.path.name for place in outputs(program, tmp_path / "out")}
     comma = ", " if options else ""
     text = "".join(f'.decl {name}()\n.input {name}({options}{comma}filename="{file}")\n.output {name}\n' for name, file in files.items())
@@ -226,10 +235,10 @@ def test_choice(spark: SparkSession, tmp_path: Path) -> None:
 
 TWO = "x: symbol, y: number"
 BAD_TEXT: dict[str, tuple[str, str, bytes, str]] = {
-    "too-few-columns": (TWO, "", b"a\t1\nb\n", "F:2: has 1 columns, but r has 2 (x, y); columns are separated by a tab"),
+    "too-few-columns": (TWO, "", b"a\t1\nb\n", "F:2: has 1 column, but r has 2 (x, y); columns are separated by a tab"),
     "too-many-columns": (TWO, "", b"a\t1\t\n", "F:1: has 3 columns, but r has 2 (x, y)"),
-    "skip-is-for-nulls": (TWO, "nulls=skip", b"a\n", "F:1: has 1 columns, but r has 2 (x, y); columns are separated by a tab"),
-    "empty-line-after-headers": (TWO, "headers=true", b"x\ty\n\na\t1\n", "F:2: has 1 columns, but r has 2 (x, y); columns are separated by a tab"),
+    "skip-is-for-nulls": (TWO, "nulls=skip", b"a\n", "F:1: has 1 column, but r has 2 (x, y); columns are separated by a tab"),
+    "empty-line-after-headers": (TWO, "headers=true", b"x\ty\n\na\t1\n", "F:2: has 1 column, but r has 2 (x, y); columns are separated by a tab"),
     "letter": (TWO, "", b"a\t1\nb\tx\n", "F:2: column y of r: x is not a number"),
     "number-out-of-range": (TWO, "", b"a\t9223372036854775808\n", "F:1: column y of r: 9223372036854775808 is not a number"),
     "unsigned-out-of-range": ("x: unsigned", "", b"18446744073709551616\n", "F:1: column x of r: 18446744073709551616 is not a"),
@@ -239,13 +248,23 @@ BAD_TEXT: dict[str, tuple[str, str, bytes, str]] = {
     "decimal-digits": ("x: decimal(6,2)", "", b"1.234\n", "F:1: column x of r: 1.234 is not a decimal(6,2)"),
     "invalid-utf8": (TWO, "", b"a\t1\n\xff\t2\n", "F:2: is not UTF-8 text (byte 0xff)"),
     "nul": (TWO, "", b"a\0\t1\n", "F:1: column x of r: 'a\\x00' is not a symbol"),
+    "csv-other-header": (TWO, "IO=csv", b"x,z\na,1\n", "F:1: names the columns x, z, but r has x, y"),
+    "other-header": (TWO, "headers=true", b"x,y\na\t1\n", "F:1: names the columns x,y, but r has x, y; columns are separated by a tab"),
+    "csv-bad-header": (TWO, "IO=csv", b'"x",y"\na,1\n', "F:1: names the columns x, y\", but r has x, y"),
+    "csv-moved-letter": (TWO, "IO=csv", b"y,x\n1,a\nx,a\n", "F:3: column y of r: x is not a number"),
+    "csv-spaces": (TWO, "IO=csv", b"x,y\n \na,1\n", "F:2: has 1 column, but r has 2 (x, y)"),
+    "returns": (TWO, "", b"a\t1\rb\t2\r", "F:1: its lines end in CR alone; they must end in LF or CR LF"),
+    "csv-returns": (TWO, "IO=csv", b"x,y\ra,1\r", "F:1: its lines end in CR alone; they must end in LF or CR LF"),
+    "json-returns": (TWO, "IO=json", b'{"x": "a", "y": 1}\r{"x": "b", "y": 2}\r', "F:1: its lines end in CR alone; they must end in LF or CR LF"),
+    "far-zone": ("x: timestamp", "", b"2026-11-16T08:30:00+18:00\n2026-11-16T08:30:00+18:01\n", "F:2: column x of r: '2026-11-16T08:30:00+18:01' is not a timestamp"),
+    "no-minutes": ("x: timestamp", "", b"2026-11-16T08:30:00-02:60\n", "F:1: column x of r: '2026-11-16T08:30:00-02:60' is not a timestamp"),
     "csv-columns": (TWO, "IO=csv", b"x,y\na,1,2\n", "F:2: has 3 columns, but r has 2 (x, y)"),
     "csv-open-quote": (TWO, "IO=csv", b'x,y\n"a,1\n', "F:2: unexpected end of data"),
     "csv-text-after-quote": (TWO, "IO=csv", b'x,y\n"a"b,1\n', "F:2: ',' expected after '\"'"),
     "csv-invalid-utf8": (TWO, "IO=csv", b"x,y\n\xff,1\n", "F:2: is not UTF-8 text (byte 0xff)"),
     "csv-letter": (TWO, "IO=csv", b'x,y\n"a\nb",1\na,x\n', "F:4: column y of r: x is not a number"),
     "json-null": (TWO, "IO=json", b'{"x": "a", "y": null}\n', "F:1: column y of r is null; there are no nulls"),
-    "json-missing": (TWO, "IO=json", b'{"y": 1}\n', "F:1: column x of r is null; there are no nulls"),
+    "json-missing": (TWO, "IO=json", b'{"y": 1}\n', "F:1: has no key x for r"),
     "json-broken": (TWO, "IO=json, nulls=skip", b'{"x": "a", "y": 1}\n{"x"\n', "F:2: is not JSON"),
     "json-two-on-a-line": (TWO, "IO=json", b'{"x": "a", "y": 1} {"x": "b", "y": 2}\n', "F:1: is not JSON: Extra data"),
     "json-no-object": (TWO, "IO=json, nulls=skip", b"[1]\n", "F:1: a line holds an object with the columns as keys"),
@@ -355,7 +374,17 @@ def test_odd_files(spark: SparkSession, tmp_path: Path) -> None:
     (odd / "a b [c].facts").write_text("spaces\t1\n")
     pyarrow.parquet.write_table(pa.table({"x": ["columnar"], "Y": [1]}), odd / "_p.parquet")
     (odd / "lines.facts").write_bytes(b"\xef\xbb\xbfbom\t1\r\nno line end\t2")
-    (odd / "return.facts").write_bytes(b"a\tb\nc\rd\t1\n")
+    (odd / "return.facts").write_bytes(b"x\ty\nc\rd\t1\n")
+    (odd / "moved.facts").write_bytes(b"\xef\xbb\xbfY\tX\r\n1\ta\r\n")
+    (odd / "moved.csv").write_bytes(b'y,x\n1,"a\r"\n2,b\n')
+    (odd / "moved_too.csv").write_bytes(b'\xef\xbb\xbf"y","x"\r\n1,a\r\n2,b\r\n')
+    (odd / "blank.csv").write_bytes(b"\n\nx,y\n\na,1\n\r\n\n")
+    (odd / "one.csv").write_bytes(b'a\r\n\r\n""\r\n')
+    (odd / "nothing.csv").write_bytes(b"\n()\n\n")
+    (odd / "mixed").mkdir()
+    (odd / "mixed" / "1 [a].csv").write_bytes(b"x,y\na,1\n")
+    (odd / "mixed" / "2.csv").write_bytes(b"y,x\n2,b\n")
+    (odd / "mixed" / "3.csv").touch()
     (odd / "bom.csv").write_bytes(b"\xef\xbb\xbfbom,1\n")
     (odd / "twice.jsonl").write_text('{"x": "a", "x": "b", "y": 1, "z": [2]}\n \t\n')
     for name in ("none.facts", "headed.facts", "none.csv", "none.jsonl"):
@@ -366,6 +395,11 @@ def test_odd_files(spark: SparkSession, tmp_path: Path) -> None:
         "columnar": ('IO=parquet, filename="_p.parquet"', [("columnar", 1)]),
         "lines": ("", [("bom", 1), ("no line end", 2)]),
         "return": ("headers=true", [("c\rd", 1)]),
+        "moved": ("headers=true", [("a", 1)]),
+        "moved_csv": ('IO=csv, filename="moved.csv"', [("a\r", 1), ("b", 2)]),
+        "moved_too": ("IO=csv", [("a", 1), ("b", 2)]),
+        "mixed": ('IO=csv, filename="mixed"', [("a", 1), ("b", 2)]),
+        "blank": ("IO=csv", [("a", 1)]),
         "bom": ("IO=csv, headers=false", [("bom", 1)]),
         "twice": ("IO=json", [("b", 1)]),
         "none": ("", []),
@@ -374,7 +408,9 @@ def test_odd_files(spark: SparkSession, tmp_path: Path) -> None:
         "none_json": ('IO=json, filename="none.jsonl"', []),
     }
     text = "".join(reading(TWO, options, name) for name, (options, _) in sources.items())
-    expected = {name: rows for name, (_, rows) in sources.items()}
+    text += reading("x: symbol", "IO=csv, headers=false", "one") + reading("", "IO=csv, headers=false", "nothing")
+    expected: dict[str, list[Row]] = {name: list(rows) for name, (_, rows) in sources.items()}
+    expected |= {"one": [("",), ("a",)], "nothing": [()]}
     assert derive(text, odd, "spark") == expected
     assert derive(text, odd, "embedded") == expected
 

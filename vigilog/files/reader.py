@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, counted
 from vigilog.core.values import MAX_NUMBER, MIN_NUMBER, Row, Type
 from vigilog.files.place import Place
 
 NULLARY = "()"
+_BEGINNING = 1 << 16  # bytes
+
+Record = tuple[int, list[str]]
+Order = tuple[int, ...]  # for each column of a relation which column of the file it is
 
 
 def rows(place: Place) -> Iterator[Row]:
     """The rows of a text file, as values."""
     for path in files(place):
-        yield from _rows(place, path)
+        with _opened(place, path) as file:
+            yield from (_json if place.format == "json" else _rows)(place, path, file)
 
 
 def files(place: Place) -> list[Path]:
@@ -39,28 +47,100 @@ def unreadable(place: Place, path: Path, reason: Exception) -> DataError:
     return DataError(f"{path}: cannot be read for {place.relation}: {what}", "unreadable")
 
 
-def _rows(place: Place, path: Path) -> Iterator[Row]:
+@contextmanager
+def _opened(place: Place, path: Path) -> Iterator[TextIO]:
     try:
-        with path.open(encoding="utf-8-sig", newline="" if place.quoted else "\n") as file:
-            read = _json if place.format == "json" else _quoted if place.quoted else _plain
-            yield from read(place, path, file)
+        with io.BufferedReader(io.FileIO(path), _BEGINNING) as raw:
+            _check_line_ends(place, path, raw.peek())
+            with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n") as file:
+                yield file
     except OSError as reason:
         raise unreadable(place, path, reason) from None
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
 
 
-def _plain(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
+def _check_line_ends(place: Place, path: Path, beginning: bytes) -> None:
+    unquoted = re.sub(b'"[^"]*"?', b"", beginning) if place.quoted else beginning
+    if b"\n" not in unquoted and re.search(rb"\r(?!\Z)", unquoted):
+        raise DataError(f"{path}:1: its lines end in CR alone; they must end in LF or CR LF", "encoding")
+
+
+# -- headers
+
+
+def orders(place: Place) -> dict[Order, list[Path]]:
+    """The files of a text source by the order in which they have the relation's columns."""
+    found: dict[Order, list[Path]] = {}
+    for path in files(place):
+        with _opened(place, path) as file:
+            found.setdefault(order_of(place, path, file), []).append(path)
+    return found
+
+
+def order_of(place: Place, source: Path | str, lines: Iterable[str]) -> Order:
+    """The order of columns that the beginning of a text tells."""
+    return same_order(place) if place.format == "json" else _take_header(place, source, _records(place, source, lines))
+
+
+def same_order(place: Place) -> Order:
+    return tuple(range(len(place.columns)))
+
+
+def _take_header(place: Place, source: Path | str, records: Iterator[Record]) -> Order:
+    """Takes the header off a text's records, if there is to be one, and gives the order that it tells."""
+    number, header = next(records, (0, [])) if place.headers else (0, [])
+    return _named_order(place, header, f"{source}:{number}") if number and place.columns else same_order(place)
+
+
+def _named_order(place: Place, header: Sequence[str], where: str) -> Order:
+    """Where a header has the relation's columns. Neither case counts nor what cannot stand in a name: `Order ID` is order_id."""
+    for spelled in (str, _folded):
+        wanted, found = [spelled(name) for name in place.columns], [spelled(name) for name in header]
+        if sorted(found) == sorted(set(wanted)):
+            return tuple(found.index(name) for name in wanted)
+    shown = ", ".join(name if name.isprintable() else repr(name) for name in header)[:200]
+    columns = ", ".join(place.columns)
+    raise DataError(f"{where}: names the columns {shown}, but {place.relation} has {columns}{_separated(place, header)}", "columns")
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"\W+", "_", name.strip()).lower()
+
+
+# -- rows
+
+
+def _records(place: Place, source: Path | str, lines: Iterable[str]) -> Iterator[Record]:
+    """The fields of each record, with the number of its last line; empty lines between quoted records do not count."""
+    if not place.quoted:
+        for number, line in enumerate(lines, start=1):
+            line = line[:-1] if line.endswith("\n") else line
+            line = line[:-1] if line.endswith("\r") else line
+            yield number, line.split(place.delimiter) if len(place.columns) > 1 else [line]
+        return
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader(lines, delimiter=place.delimiter, strict=True)
+    try:
+        for fields in reader:
+            if fields:
+                yield reader.line_num, fields
+    except csv.Error as reason:
+        what = "a CR stands outside quotes" if "new-line" in str(reason) else reason
+        raise DataError(f"{source}:{reader.line_num}: {what}", "columns") from None
+
+
+def _rows(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
     parsers = [parser(type_) for type_ in place.types]
-    delimiter, width = place.delimiter, len(parsers)
-    for number, line in enumerate(file, start=1):
-        line = line[:-1] if line.endswith("\n") else line
-        line = line[:-1] if line.endswith("\r") else line
-        if number == 1 and place.headers:
-            continue
-        fields = line.split(delimiter) if width > 1 else [line]
+    width = len(parsers)
+    records = _records(place, path, file)
+    order = _take_header(place, path, records)
+    moved = order != same_order(place)
+    for number, fields in records:
         if len(fields) != width:
             fields = _other_width(place, path, number, fields)
+        elif moved:
+            fields = [fields[index] for index in order]
         try:
             yield tuple([parse(field) for parse, field in zip(parsers, fields, strict=True)])
         except ValueError:
@@ -72,28 +152,13 @@ def _other_width(place: Place, path: Path, number: int, fields: list[str]) -> li
         return []
     columns = ", ".join(place.columns)
     wanted = f"{len(place.columns)} ({columns})" if columns else f"none (a line {NULLARY} if it holds)"
-    hint = "" if len(fields) > 1 or len(place.columns) < 2 else f"; columns are separated by {_named(place.delimiter)}"
-    raise DataError(f"{path}:{number}: has {len(fields)} columns, but {place.relation} has {wanted}{hint}", "columns")
+    found = counted(len(fields), "column")
+    raise DataError(f"{path}:{number}: has {found}, but {place.relation} has {wanted}{_separated(place, fields)}", "columns")
 
 
-def _quoted(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
-    parsers = [parser(type_) for type_ in place.types]
-    csv.field_size_limit(2**31 - 1)
-    reader = csv.reader(file, delimiter=place.delimiter, strict=True)
-    try:
-        for index, fields in enumerate(reader):
-            number = reader.line_num
-            if index == 0 and place.headers:
-                continue
-            fields = fields or [""]
-            if len(fields) != len(parsers):
-                fields = _other_width(place, path, number, fields)
-            try:
-                yield tuple([parse(field) for parse, field in zip(parsers, fields, strict=True)])
-            except ValueError:
-                raise _bad_value(place, path, number, fields) from None
-    except csv.Error as reason:
-        raise DataError(f"{path}:{reader.line_num}: {reason}", "columns") from None
+def _separated(place: Place, fields: Sequence[str]) -> str:
+    """A hint for a line that seems to be separated by something else."""
+    return "" if len(fields) > 1 or len(place.columns) < 2 else f"; columns are separated by {_named(place.delimiter)}"
 
 
 def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
@@ -110,7 +175,8 @@ def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
         if None in cells:
             if place.skip_nulls:
                 continue
-            raise null_error(f"{path}:{number}", place, place.columns[cells.index(None)])
+            column = place.columns[cells.index(None)]
+            raise null_error(f"{path}:{number}", place, column, missing=column not in record)
         row = []
         for column, type_, cell in zip(place.columns, place.types, cells, strict=True):
             try:
@@ -120,9 +186,9 @@ def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
         yield tuple(row)
 
 
-def null_error(where: str, place: Place, column: str) -> DataError:
-    hint = f"write .input {place.relation}(nulls=skip) to leave such rows out"
-    return DataError(f"{where}: column {column} of {place.relation} is null; there are no nulls ({hint})", "null")
+def null_error(where: str, place: Place, column: str, *, missing: bool = False) -> DataError:
+    what = f"has no key {column} for {place.relation}" if missing else f"column {column} of {place.relation} is null; there are no nulls"
+    return DataError(f"{where}: {what} (write .input {place.relation}(nulls=skip) to leave such rows out)", "null")
 
 
 def parser(type_: Type) -> Callable[[str], Any]:

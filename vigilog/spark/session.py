@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -114,23 +115,35 @@ def _ensure_answer(where: str) -> None:
     if scheme not in _PORT:
         return
     try:
-        _connect(hosts.split("/")[0].split(","), _PORT[scheme])
+        _connect(hosts.split("/")[0].split(","), scheme)
         if scheme == "sc":
             _greet(where)
     except (OSError, ValueError) as reason:
         raise SparkUnavailable(f"Spark cannot start: nothing answers at {where} ({reason})") from None
 
 
-def _connect(addresses: list[str], port: str) -> None:
-    """Makes sure that somebody listens at one of several addresses."""
+def _connect(addresses: list[str], scheme: str) -> None:
+    """Makes sure that somebody listens at one of several addresses, and that a cluster's master answers."""
     for number, address in enumerate(addresses, start=1):
-        host, _, given = address.partition(":")
+        host, _, port = address.partition(":")
         try:
-            socket.create_connection((host, int(given or port)), PATIENCE).close()
+            with socket.create_connection((host, int(port or _PORT[scheme])), PATIENCE) as connection:
+                if scheme == "spark":
+                    _ask(connection)
             return
         except OSError:
             if number == len(addresses):
                 raise
+
+
+def _ask(connection: socket.socket) -> None:
+    """Makes sure that who listens has an answer to a request of Spark's protocol, for a stream that there is not."""
+    name = b"/files/vigilog"
+    connection.sendall(struct.pack(">qbi", 13 + len(name), 6, len(name)) + name)  # the length of all, a request for a stream, its name
+    try:
+        connection.recv(1)
+    except TimeoutError:
+        raise TimeoutError("it does not speak Spark's protocol") from None
 
 
 def _greet(remote: str) -> None:

@@ -21,7 +21,7 @@ from vigilog.core.schema import PRESENT, distinct
 from vigilog.core.values import Row, Type
 from vigilog.files import reader
 from vigilog.files.place import Place
-from vigilog.files.reader import NULLARY
+from vigilog.files.reader import NULLARY, Order
 from vigilog.spark import cells
 from vigilog.spark.session import cause
 from vigilog.spark.session import session as start_session
@@ -126,40 +126,58 @@ def _parsed(place: Place) -> list[cells.Cell]:
 
 
 def _raw(session: SparkSession, place: Place) -> DataFrame:
-    if place.local and place.format != "table":
+    if place.local:
         reader.files(place)  # says what is wrong with a path better than Spark does
     try:
-        if place.format == "json":
-            return _json_lines(session, place)
-        if place.format in ("parquet", "orc", "table"):
+        if not place.text:
             return _columnar(session, place)
-        if place.quoted and place.columns:
-            return _csv(session, place)
-        return _lines(session, place)
+        read_ = _json_lines if place.format == "json" else _csv if place.quoted and place.columns else _lines
+        return reduce(lambda left, right: left.union(right), (read_(session, place, *part) for part in _parts(session, place)))
     except DataError:
         raise
     except Exception as reason:
         raise unreadable(place, reason) from None
 
 
-def _lines(session: SparkSession, place: Place) -> DataFrame:
+def _parts(session: SparkSession, place: Place) -> list[tuple[list[str], Order]]:
+    """What Spark is to read as one, with the order of its columns: all, unless the headers of a folder's files differ."""
+    if not place.local:
+        return [([uri(place)], _header(session, place))]
+    found = reader.orders(place)
+    if len(found) > 1:
+        return [([_escaped(path) for path in paths], order) for order, paths in found.items()]
+    return [([uri(place)], next(iter(found), reader.same_order(place)))]
+
+
+def _header(session: SparkSession, place: Place) -> Order:
+    """The order that the header of a file elsewhere tells."""
     from pyspark.sql import functions as F
 
-    text = _text(session, place)
+    if not place.headers:
+        return reader.same_order(place)
+    lines = _text(session, place, [uri(place)]).where((F.col(_START) == 0) & ((F.col("value") != "") | F.lit(not place.quoted)))
+    return reader.order_of(place, place.location, [row["value"] for row in lines.head(1)])
+
+
+def _lines(session: SparkSession, place: Place, paths: list[str], order: Order) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    text = _text(session, place, paths)
+    text = text.where(F.col("value") != "") if place.quoted else text
     text = _without_headers(text) if place.headers else text
     width = len(place.columns)
     fields = F.split("value", re.escape(place.delimiter), -1) if width > 1 else F.array("value")
     split = text.select("value", fields.alias("fields"), _FILE, _ROW)
     good = F.size("fields") == width if width else F.col("value") == NULLARY
-    raw = [F.get("fields", F.lit(i)).alias(f"r{i}") for i in range(width)]
+    raw = [F.get("fields", F.lit(index)).alias(f"r{i}") for i, index in enumerate(order)]
     return split.select(*raw, (good & F.is_valid_utf8("value")).alias(_LINE_OK), _FILE, _ROW)
 
 
-def _text(session: SparkSession, place: Place) -> DataFrame:
+def _text(session: SparkSession, place: Place, paths: list[str]) -> DataFrame:
     """Lines without their line ends; Spark keeps invalid bytes, so they can still be told."""
     from pyspark.sql import functions as F
 
-    read_ = session.read.option("lineSep", "\n").text(uri(place))
+    read_ = session.read.option("lineSep", "\n").text(paths)
     line = F.when(F.endswith("value", F.lit("\r")), F.expr("left(value, char_length(value) - 1)")).otherwise(F.col("value"))
     return read_.select(line.alias("value"), F.col("_metadata.file_block_start").alias(_START), *_metadata(place))
 
@@ -173,7 +191,7 @@ def _without_headers(text: DataFrame) -> DataFrame:
     return numbered.join(F.broadcast(headers.select(_NUMBER)), _NUMBER, "left_anti")
 
 
-def _csv(session: SparkSession, place: Place) -> DataFrame:
+def _csv(session: SparkSession, place: Place, paths: list[str], order: Order) -> DataFrame:
     """Quoted fields are the CSV reader's; bytes are read as Latin-1 so that invalid UTF-8 is not lost, line ends as LF so that CR LF in quotes is not."""
     from pyspark.sql import functions as F
 
@@ -193,10 +211,12 @@ def _csv(session: SparkSession, place: Place) -> DataFrame:
         "enforceSchema": "true",
         "maxColumns": "100000",
     }
-    read_ = session.read.options(**options).schema(schema).csv(uri(place))
-    texts = [F.encode(F.coalesce(f"b{i}", F.lit("")), "ISO-8859-1").cast("string") for i in range(width)]
-    if place.types[-1].kind != "symbol" or _may_end_in_cr(place):
-        texts[-1] = F.regexp_replace(texts[-1], "\r\\z", "")
+    read_ = session.read.options(**options).schema(schema).csv(paths)
+    texts = [F.encode(F.coalesce(f"b{i}", F.lit("")), "ISO-8859-1").cast("string") for i in order]
+    last = order.index(width - 1)
+    if place.types[last].kind != "symbol" or _may_end_in_cr(place):
+        texts[last] = F.regexp_replace(texts[last], "\r\\z", "")
+        read_ = read_.where(~_all([F.col("b0") == "\r", *(F.col(f"b{i}").isNull() for i in range(1, width))]))
     texts[0] = texts[0] if place.headers else F.regexp_replace(texts[0], "\\A\ufeff", "")
     raw = [text.alias(f"r{i}") for i, text in enumerate(texts)]
     split = read_.select(*raw, F.col("corrupt").isNull().alias("whole"), *_metadata(place))
@@ -215,11 +235,11 @@ def _may_end_in_cr(place: Place) -> bool:
     return False
 
 
-def _json_lines(session: SparkSession, place: Place) -> DataFrame:
+def _json_lines(session: SparkSession, place: Place, paths: list[str], _: Order) -> DataFrame:
     """Each line is parsed as the only element of an array, for the parser takes no notice of what follows a value."""
     from pyspark.sql import functions as F
 
-    text = _text(session, place).where(F.rlike("value", F.lit("\\S")))
+    text = _text(session, place, paths).where(F.rlike("value", F.lit("\\S")))
     parsed = text.select(F.try_parse_json(F.concat(F.lit("["), "value", F.lit("]"))).alias("v"), "value", _FILE, _ROW)
     kind = F.schema_of_variant(F.try_variant_get("v", "$[0]", "variant"))
     good = [F.is_valid_utf8("value"), F.startswith(kind, F.lit("OBJECT")), F.try_variant_get("v", "$[1]", "variant").isNull()]
@@ -259,10 +279,11 @@ def _metadata(place: Place) -> list[Column]:
 
 def uri(place: Place) -> str:
     """The location as Spark takes it: a local path is absolute, with characters that Spark would expand escaped."""
-    if not place.local:
-        return place.location
-    path = str(_visible(place.path.absolute()))
-    return "file://" + "".join(f"\\{character}" if character in "[]{}*?\\" else character for character in path)
+    return _escaped(_visible(place.path.absolute())) if place.local else place.location
+
+
+def _escaped(path: Path) -> str:
+    return "file://" + "".join(f"\\{character}" if character in "[]{}*?\\" else character for character in str(path.absolute()))
 
 
 @cache

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from vigilog.core.values import Row, Type, utc
+from vigilog.core.schema import PRESENT
+from vigilog.core.values import BOOLEAN, Row, Type, utc
 from vigilog.spark.session import is_remote
 from vigilog.spark.types import spark_type
 
@@ -36,7 +37,9 @@ def arrow_schema(columns: Sequence[str], types: Sequence[Type]) -> pa.Schema:
 
 
 def to_arrow(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row]) -> pa.Table:
-    """Rows of values as an Arrow table."""
+    """Rows of values as an Arrow table; one without columns gets one, `present`."""
+    if not columns:
+        return to_arrow([PRESENT], [BOOLEAN], [(True,) for _ in rows])
     cells = list(zip(*rows, strict=True)) or [()] * len(types)
     arrays = []
     for type_, values in zip(types, cells, strict=True):
