@@ -98,7 +98,9 @@ def evaluate_elsewhere(folder: Path, changes: dict[str, str]) -> tuple[list[str]
     command = [sys.executable, "-W", "error", "-m", "tests.test_spark_modes", *CASES]
     done = subprocess.run(command, cwd=ROOT, env=environment(folder, changes), capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert set(done.stderr.splitlines()) <= {"WARNING: Using incubator modules: jdk.incubator.vector"}, "only Java itself has something to say"
+    assert set(done.stderr.splitlines()) <= {"WARNING: Using incubator modules: jdk.incubator.vector"}, (
+        "only Java itself has something to say"
+    )
     printed = json.loads(done.stdout.strip().split("\n")[-1])
     assert printed["results"] == {name: read_case(PROGRAMS / f"{name}.case").expect for name in CASES}
     return printed["origins"], printed["remote"]
