@@ -145,6 +145,13 @@ class Type:
             return self.parse(value)
         return self.check(value)
 
+    def column_from_json(self, values: Sequence[object]) -> Sequence[Value]:
+        """The values of many JSON scalars; integers, of which there are most, are looked at all together."""
+        bounds = {"number": (MIN_NUMBER, MAX_NUMBER), "unsigned": (0, MAX_UNSIGNED)}.get(self.kind)
+        if bounds and set(map(type, values)) == {int} and bounds[0] <= min(values) and max(values) <= bounds[1]:  # type: ignore[type-var, operator]  # they are int
+            return values  # type: ignore[return-value]  # likewise
+        return [self.from_json(value) for value in values]
+
     def to_json(self, value: Value) -> str | int | float | bool:
         if self.kind in ("date", "timestamp", "decimal"):
             return self.text(value)

@@ -101,6 +101,7 @@ class Database:
         self.evaluation = EmbeddedEvaluation(kept, rows, Watch(), resident=True)
         views = external(plain, stored) if len(kept.rules) < len(plain.rules) else None
         self.maintainer = Maintainer(kept, self.evaluation.tables, views)
+        self.base = {name: self.evaluation.tables.contents(home) for name, home in self.homes.items()}
         self.asker = Asker(plain, stored, self.evaluation.tables, self.maintainer.sizes)
         self.reasoner = Reasoner(plain, self.evaluation.tables, self.maintainer.sizes, self.homes)
         self.stats = self.evaluation.stats
@@ -113,8 +114,7 @@ class Database:
         began = time.perf_counter()
         tables = self.evaluation.tables
         statements, undefined = tables.statements, tables.undefined
-        base = {name: tables.contents(home) for name, home in self.homes.items()}
-        changes = net_changes(self.program, base, transaction)
+        changes = net_changes(self.program, self.base, transaction)
         homed = {self.homes[name]: delta for name, delta in changes.items()}
         deltas, reason = self._change(homed, keep=not dry_run) if changes else ({}, "")
         self.stats = Stats(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, counted
 from vigilog.core.values import Row, row_text
 from vigilog.engine.places import inputs, outputs
 from vigilog.executors.choose import Chosen, choose
@@ -20,7 +20,7 @@ from vigilog.files.place import Place
 from vigilog.files.writer import line_writer, staged
 from vigilog.language.check import check
 from vigilog.language.parser import read_program
-from vigilog.language.syntax import Program
+from vigilog.language.syntax import Declaration, Program
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
 
@@ -66,16 +66,26 @@ def checked_rows(program: Program, relation: str, rows: Iterable[Iterable[Any]])
     if relation not in program.relations:
         raise DataError(f"there is no relation {relation}", "unknown-relation")
     declaration = program.relations[relation]
-    checked = []
-    for number, row in enumerate(rows, start=1):
-        cells = tuple(row)
+    listed = [tuple(row) for row in rows]
+    for number, cells in enumerate(listed, start=1):
         if len(cells) != declaration.arity:
-            raise DataError(f"row {number} of {relation} has {len(cells)} columns, but {relation} has {declaration.arity}", "columns")
-        try:
-            checked.append(tuple(type_.from_json(cell) for type_, cell in zip(declaration.types, cells, strict=True)))
-        except ValueError as reason:
-            raise DataError(f"row {number} of {relation}: {reason}", "value") from None
-    return checked
+            raise DataError(
+                f"row {number} of {relation} has {counted(len(cells), 'column')}, but {relation} has {declaration.arity}", "columns"
+            )
+    if not declaration.arity:
+        return listed
+    try:
+        columns = zip(declaration.types, zip(*listed, strict=True), strict=False)
+        return list(zip(*(type_.column_from_json(column) for type_, column in columns), strict=True))
+    except ValueError:
+        return [_checked_row(declaration, number, cells) for number, cells in enumerate(listed, start=1)]
+
+
+def _checked_row(declaration: Declaration, number: int, cells: Row) -> Row:
+    try:
+        return tuple(type_.from_json(cell) for type_, cell in zip(declaration.types, cells, strict=True))
+    except ValueError as reason:
+        raise DataError(f"row {number} of {declaration.relation}: {reason}", "value") from None
 
 
 def start(program: Program, sources: Mapping[str, Iterable[Row] | Place], engine: str, wanted: Iterable[str], watch: Watch) -> Evaluation:

@@ -7,6 +7,7 @@ for each place of its body that rows can come from; nothing is run for what is e
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,18 +33,12 @@ class OverBudget(Stopped):
     """More rows were derived than allowed."""
 
 
-@dataclass(frozen=True)
-class _Statement:
-    sql: str
-    parameters: Mapping[str, Any]
-
-
 @dataclass
 class _Step:
     """What a rule does when rows come at one place of its body."""
 
     target: str
-    statements: list[_Statement]
+    statements: list[tuple[str, dict[str, Any], bool]]  # text, parameters, whether it reads only rows that have come since
 
 
 Plan = list[dict[str, list[_Step]]]
@@ -115,6 +110,7 @@ class DemandMachine:
                 for place, atom in self._places(rule):
                     steps[rank].setdefault(atom.relation, []).append(self._step(rule, place, atom, reader, rows))
             self.plans[key] = steps
+            self.tables.register()
         return self.plans[key]
 
     def seed(self, relation: str, rows: Iterable[Row]) -> None:
@@ -129,7 +125,7 @@ class DemandMachine:
 
     def run(self, plan: Plan, filled: Iterable[str] = ()) -> None:
         """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`."""
-        sizes = self.sizes
+        sizes, cursor, statements = self.sizes, self.tables.cursor, 0
         for relation in filled:
             sizes[relation] = 1
         seen = self.seen.setdefault(id(plan), [{} for _ in plan])
@@ -137,31 +133,38 @@ class DemandMachine:
             {name for name in sizes.keys() & steps.keys() if sizes[name] > known.get(name, 0)}
             for steps, known in zip(plan, seen, strict=True)
         ]
-        execute, bounded = self.tables.execute, self.budget
-        while True:
-            rank = next((number for number, relations in enumerate(open_) if relations), None)
-            if rank is None:
-                return
-            self.rounds += 1
-            batch = [(relation, seen[rank].get(relation, 0), sizes[relation]) for relation in open_[rank]]
-            open_[rank] = set()
-            for relation, since, until in batch:
-                seen[rank][relation] = until
-                for step in plan[rank][relation]:
-                    found = 0
-                    for statement in step.statements:
-                        found += execute(statement.sql, {**statement.parameters, "since": since, "until": until}).rowcount
-                    if found:
-                        target = step.target
-                        sizes[target] = sizes.get(target, 0) + found
-                        self.derived += found
-                        if self.trace is not None:
-                            self.trace.append((target, sizes[target]))
-                        for number, steps in enumerate(plan):
-                            if target in steps:
-                                open_[number].add(target)
-            if bounded is not None and self.derived > bounded:
-                raise OverBudget(f"more than {bounded} rows were derived on demand", "budget")
+        try:
+            while (rank := next((number for number, relations in enumerate(open_) if relations), None)) is not None:
+                self.rounds += 1
+                batch = [(relation, seen[rank].get(relation, 0), sizes[relation]) for relation in open_[rank]]
+                open_[rank] = set()
+                for relation, since, until in batch:
+                    seen[rank][relation] = until
+                    for step in plan[rank][relation]:
+                        found = 0
+                        for sql, parameters, window in step.statements:
+                            if window:
+                                parameters["since"], parameters["until"] = since, until
+                            found += cursor.execute(sql, parameters).rowcount
+                        statements += len(step.statements)
+                        if found:
+                            self._found(plan, step.target, found, open_)
+                if self.budget is not None and self.derived > self.budget:
+                    raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
+        except sqlite3.OperationalError as reason:
+            raise self.tables.translated(reason) from None
+        finally:
+            self.tables.statements += statements
+
+    def _found(self, plan: Plan, target: str, number: int, open_: list[set[str]]) -> None:
+        """Notes that rows have come, and who is to read them."""
+        self.sizes[target] = size = self.sizes.get(target, 0) + number
+        self.derived += number
+        if self.trace is not None:
+            self.trace.append((target, size))
+        for steps, relations in zip(plan, open_, strict=True):
+            if target in steps:
+                relations.add(target)
 
     def rows(self, relation: str, where: str = "", parameters: tuple[Any, ...] = ()) -> list[Row]:
         """The rows of a work table as values."""
@@ -205,11 +208,11 @@ class DemandMachine:
         statements = [self._statement(way, first.relation not in self.inputs, rows) for way in reader.rules(ordered)]
         return _Step(rule.head.relation, statements)
 
-    def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> _Statement:
+    def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> tuple[str, dict[str, Any], bool]:
         chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=self.expected(rows), window=window))
         self.serve(chosen.searches)
         sql = chosen.sql.sql("sqlite", normalize_functions=False)
-        return _Statement(f"INSERT OR IGNORE INTO {quote(self.layout.tables[rule.head.relation])} {sql}", chosen.parameters)
+        return f"INSERT OR IGNORE INTO {quote(self.layout.tables[rule.head.relation])} {sql}", dict(chosen.parameters), window
 
     def _create(self, relation: str) -> None:
         if relation in self.orders or relation in self.physical:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from vigilog.core.delta import Delta, between
 from vigilog.core.values import Row
@@ -26,7 +25,7 @@ from vigilog.executors.fixpoint import fixpoint, is_fact, recursive_positions
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Program, Rule
 from vigilog.planning.select import Choice, select
-from vigilog.planning.sqlite import decoder, encoder
+from vigilog.planning.sqlite import decoder
 from vigilog.rewriting.deltas import CANDIDATE, GAINED, LOST, NEW, RECENT, Variant, gaining, losing, proving, reads
 from vigilog.rewriting.external import External
 from vigilog.rewriting.states import Change
@@ -42,6 +41,14 @@ class _Statement:
     parameters: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class _BaseStatements:
+    delete: str
+    insert: str
+    minus: str
+    plus: str
+
+
 class Maintainer:
     """The tables of an evaluated program, kept true under changes of its base relations."""
 
@@ -54,6 +61,7 @@ class Maintainer:
         self.changed: dict[str, Change] = {}
         self.doubtful = DOUBTFUL
         self.prepared: dict[object, _Statement] = {}
+        self.base: dict[str, _BaseStatements] = {}
         self.plans: dict[object, list[tuple[Rule, Variant]]] = {}
         self.derived = self.rounds = 0
         tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
@@ -308,20 +316,25 @@ class Maintainer:
         return self.prepared[identity]
 
     def _apply_base(self, relation: str, delta: Delta) -> None:
-        table, marks = quote(self.layout.tables[relation]), ", ".join("?" for _ in self.layout.columns[relation])
-        columns = self._columns(relation)
-        encoders = [encoder(type_) for type_ in self.layout.types[relation]]
-
-        def stored(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
-            return [tuple([e(v) if e else v for e, v in zip(encoders, row, strict=True)]) if row else (1,) for row in rows]
-
-        many = self.tables.connection.executemany
+        """Changes a base table; sorted, because rows that lie side by side change faster."""
+        if relation not in self.base:
+            marks = ", ".join("?" for _ in self.layout.columns[relation])
+            table, columns = quote(self.layout.tables[relation]), self._columns(relation)
+            self.base[relation] = _BaseStatements(
+                f"DELETE FROM {table} WHERE ({columns}) = ({marks})",
+                f"INSERT INTO {table} VALUES ({marks})",
+                f"INSERT INTO {self.names[relation, 'minus']} VALUES ({marks})",
+                f"INSERT INTO {self.names[relation, 'plus']} VALUES ({marks})",
+            )
+        statements, many = self.base[relation], self.tables.connection.executemany
         if delta.minus:
-            many(f"DELETE FROM {table} WHERE ({columns}) = ({marks})", stored(delta.minus))
-            many(f"INSERT INTO {self.names[relation, 'minus']} VALUES ({marks})", stored(delta.minus))
+            stored = sorted(self.tables.encoded(relation, delta.minus))
+            many(statements.delete, stored)
+            many(statements.minus, stored)
         if delta.plus:
-            many(f"INSERT INTO {table} VALUES ({marks})", stored(delta.plus))
-            many(f"INSERT INTO {self.names[relation, 'plus']} VALUES ({marks})", stored(delta.plus))
+            stored = sorted(self.tables.encoded(relation, delta.plus))
+            many(statements.insert, stored)
+            many(statements.plus, stored)
         self.changed[relation] = Change(bool(delta.minus), bool(delta.plus))
 
     def _remove(self, relation: str, kind: str) -> None:

@@ -38,8 +38,10 @@ class Tables:
         self.orders: dict[str, list[Order]] = {}
         self.added: list[tuple[str, Order]] = []  # indexes made since the transaction began
         self.registered: set[str] = set()
+        self.encoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}  # None for a relation whose rows are stored as they are
         self.stopped: BaseException | None = None
-        self.connection = sqlite3.connect(":memory:" if resident else "", isolation_level=None, cached_statements=1024)
+        self.connection = sqlite3.connect(":memory:" if resident else "", isolation_level=None, cached_statements=10_000)
+        self.cursor = self.connection.cursor()
         for pragma in (f"cache_size=-{CACHE_KIB}", "journal_mode=OFF", "synchronous=OFF", "temp_store=MEMORY", "locking_mode=EXCLUSIVE"):
             self.connection.execute(f"PRAGMA {pragma}")
         self.connection.create_function("v_undefined", 0, self._count_undefined)
@@ -64,16 +66,16 @@ class Tables:
         return name
 
     def execute(self, sql: str, parameters: Mapping[str, Any] | tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        self._register()
+        self.register()
         self.statements += 1
         try:
             return self.connection.execute(sql, parameters)
         except sqlite3.OperationalError as reason:
-            raise self._translated(reason) from None
+            raise self.translated(reason) from None
 
     def insert(self, relation: str, rows: Iterable[Row]) -> None:
         """Adds rows that are values of the relation's types; those it has already do nothing."""
-        self.insert_stored(relation, self._encoded(relation, rows))
+        self.insert_stored(relation, self.encoded(relation, rows))
 
     def insert_stored(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" for _ in self.layout.columns[relation])
@@ -82,7 +84,7 @@ class Tables:
             self.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", rows)
             self.execute("COMMIT")
         except sqlite3.OperationalError as reason:
-            raise self._translated(reason) from None
+            raise self.translated(reason) from None
 
     def count(self, relation: str) -> int:
         return int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}").fetchone()[0])
@@ -140,15 +142,20 @@ class Tables:
     def close(self) -> None:
         self.connection.close()
 
-    def _encoded(self, relation: str, rows: Iterable[Row]) -> Iterable[tuple[Any, ...]]:
+    def encoded(self, relation: str, rows: Iterable[Row]) -> Iterable[tuple[Any, ...]]:
+        """Rows as they are stored."""
+        if relation not in self.encoders:
+            encoders = [encoder(type_) for type_ in self.layout.types[relation]]
+            self.encoders[relation] = encoders if any(encoders) else None
         if not self.layout.program.relations[relation].attributes:
             return ((1,) for _ in rows)
-        encoders: list[Callable[[Any], Any] | None] = [encoder(type_) for type_ in self.layout.types[relation]]
-        if not any(encoders):
+        found = self.encoders[relation]
+        if found is None:
             return rows
-        return (tuple([e(v) if e else v for e, v in zip(encoders, row, strict=True)]) for row in rows)
+        return (tuple([e(v) if e else v for e, v in zip(found, row, strict=True)]) for row in rows)
 
-    def _register(self) -> None:
+    def register(self) -> None:
+        """Makes the functions that the dialect has come to use known to SQLite."""
         if len(self.registered) < len(self.dialect.functions):
             for name, (arity, function) in self.dialect.functions.items():
                 if name not in self.registered:
@@ -165,7 +172,7 @@ class Tables:
             self.stopped = self.watch.timed_out()
         return int(self.stopped is not None)
 
-    def _translated(self, reason: sqlite3.OperationalError) -> BaseException:
+    def translated(self, reason: sqlite3.OperationalError) -> BaseException:
         if self.stopped is not None:
             return self.stopped
         if "interrupted" in str(reason) or "user-defined" in str(reason):  # only Ctrl-C makes our functions raise
@@ -190,7 +197,7 @@ class Contents:
 
     def __contains__(self, row: object) -> bool:
         assert isinstance(row, tuple)
-        stored = next(iter(self.tables._encoded(self.relation, [row])))
+        stored = next(iter(self.tables.encoded(self.relation, [row])))
         return self.tables.execute(self.sql, tuple(stored)).fetchone() is not None
 
     def among(self, rows: Collection[Row]) -> set[Row]:
@@ -202,7 +209,7 @@ class Contents:
         execute(f"CREATE TEMP TABLE looked_up ({', '.join(columns)})")
         marks = ", ".join("?" for _ in columns)
         execute("BEGIN")
-        self.tables.connection.executemany(f"INSERT INTO looked_up VALUES ({marks})", self.tables._encoded(self.relation, listed))
+        self.tables.connection.executemany(f"INSERT INTO looked_up VALUES ({marks})", self.tables.encoded(self.relation, listed))
         found = execute(
             f"SELECT l.rowid FROM looked_up AS l CROSS JOIN {self.table} AS r ON {' AND '.join(f'r.{b} = l.{a}' for a, b in same)}"
         ).fetchall()
