@@ -15,7 +15,7 @@ from vigilog.language.check import check
 from vigilog.language.syntax import Program
 
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
-STRATEGY = st.sampled_from(["external", "materialized", "auto"])
+STRATEGY = st.sampled_from(["external", "materialized", "counted", "auto"])
 Rows = dict[str, set[tuple[Any, ...]]]
 
 

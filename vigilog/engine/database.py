@@ -31,7 +31,7 @@ from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.parser import read_program
 from vigilog.language.syntax import Constant, Program, Rule
-from vigilog.planning.strategy import choose_strategies, stored_relations
+from vigilog.planning.strategy import choose_strategies, counted_relations, stored_relations
 from vigilog.rewriting.external import external
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
@@ -100,7 +100,7 @@ class Database:
         self.enough = ENOUGH
         self.evaluation = EmbeddedEvaluation(kept, rows, Watch(), resident=True)
         views = external(plain, stored) if len(kept.rules) < len(plain.rules) else None
-        self.maintainer = Maintainer(kept, self.evaluation.tables, views)
+        self.maintainer = Maintainer(kept, self.evaluation.tables, views, counted_relations(plain, self.strategies))
         self.base = {name: self.evaluation.tables.contents(home) for name, home in self.homes.items()}
         self.asker = Asker(plain, stored, self.evaluation.tables, self.maintainer.sizes)
         self.reasoner = Reasoner(plain, self.evaluation.tables, self.maintainer.sizes, self.homes)

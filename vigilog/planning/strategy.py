@@ -21,7 +21,7 @@ class Strategy:
 
 def choose_strategies(program: Program, views: Iterable[str], wanted: str) -> dict[str, Strategy]:
     """The strategy of each view of a plain program; `auto` stores only what recursion makes expensive to derive again."""
-    recursive = {name for component in components(program) if component.recursive for name in component.relations}
+    recursive = recursive_relations(program)
     found = {}
     for view in views:
         needed = depends_on(program, view) & recursive
@@ -41,6 +41,16 @@ def stored_relations(program: Program, strategies: Mapping[str, Strategy]) -> se
     derived = {rule.head.relation for rule in program.rules}
     stored = {view for view, strategy in strategies.items() if strategy.name != EXTERNAL}
     return {name for view in stored for name in depends_on(program, view)} & derived
+
+
+def counted_relations(program: Program, strategies: Mapping[str, Strategy]) -> set[str]:
+    """The stored relations whose proofs are counted: views that are to be, and what they alone are derived from, where it is not recursive."""
+    counted = {name for view, strategy in strategies.items() if strategy.name == COUNTED for name in depends_on(program, view)}
+    return counted - recursive_relations(program)
+
+
+def recursive_relations(program: Program) -> set[str]:
+    return {name for component in components(program) if component.recursive for name in component.relations}
 
 
 def depends_on(program: Program, relation: str) -> set[str]:

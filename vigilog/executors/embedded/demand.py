@@ -89,6 +89,7 @@ class DemandMachine:
         self.budget: int | None = None
         self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, step after step, if wanted
         self.plans: dict[object, Plan] = {}
+        self.selections: dict[object, tuple[str, Mapping[str, Any]]] = {}
 
     def plan(self, start: Iterable[str], changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
         """What is to be done for rows of each relation, by rank, when rows come to the relations in `start`. It makes tables and indexes, so it is no part of a transaction."""
@@ -191,6 +192,14 @@ class DemandMachine:
         self.derived = self.rounds = 0
 
     # -- statements
+
+    def selection(self, rule: Rule) -> tuple[str, Mapping[str, Any]]:
+        """The rows that a rule gives now, each as often as it gives it."""
+        key = rule.head, rule.body
+        if key not in self.selections:
+            chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0))
+            self.selections[key] = chosen.sql.sql("sqlite", normalize_functions=False), chosen.parameters
+        return self.selections[key]
 
     def expected(self, rows: Mapping[str, int]) -> dict[str, int]:
         """How many rows each relation of the rules is expected to have, given those of the database's tables."""

@@ -12,11 +12,12 @@ Components that read nothing that changed are not touched; statements for empty 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vigilog.core.delta import Delta, between
 from vigilog.core.values import Row
+from vigilog.executors.embedded.counted import Counter
 from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.prove import Prover
@@ -52,7 +53,7 @@ class _BaseStatements:
 class Maintainer:
     """The tables of an evaluated program, kept true under changes of its base relations."""
 
-    def __init__(self, program: Program, tables: Tables, views: External | None = None) -> None:
+    def __init__(self, program: Program, tables: Tables, views: External | None = None, counted: Collection[str] = ()) -> None:
         """Maintains the derived relations of `program`, which are stored, and finds the changes of `views`, which are not."""
         self.program, self.tables, self.layout = program, tables, tables.layout
         self.components = [_without_facts(component) for component in components(program)]
@@ -72,6 +73,11 @@ class Maintainer:
             for relation in program.relations
             for kind in (WORK if relation in derived else CHANGE)
         }
+        self.counters = {
+            component.relations[0]: Counter(program, component, tables, self.sizes, self._name)
+            for component in self.components
+            if component.relations[0] in counted and not component.recursive
+        }
         self.provers = {
             component.relations: Prover(program, component, tables, self.sizes) for component in self.components if component.recursive
         }
@@ -84,7 +90,10 @@ class Maintainer:
 
         Without `keep` everything is as before afterwards. More rows than the budget are not derived on demand: then it raises OverBudget, and nothing has changed.
         """
-        plan = self.views.plan(self._reachable(changes), self.sizes) if self.views else None
+        reachable = self._reachable(changes)
+        plan = self.views.plan(reachable, self.sizes) if self.views else None
+        for counter in self.counters.values():
+            counter.prepare(reachable)
         try:
             with self.tables.transaction(keep=keep):
                 self._change(changes)
@@ -97,6 +106,8 @@ class Maintainer:
         except BaseException:
             if self.views:
                 self.views.machine.forget()
+            for counter in self.counters.values():
+                counter.machine.forget()
             raise
         return found
 
@@ -130,7 +141,12 @@ class Maintainer:
             self._apply_base(relation, delta)
         for component, read in zip(self.components, self.reads, strict=True):
             if not read.isdisjoint(self.changed):
-                self._maintain(component, {name: change for name, change in self.changed.items() if name in read})
+                changed = {name: change for name, change in self.changed.items() if name in read}
+                counter = self.counters.get(component.relations[0])
+                if counter is None:
+                    self._maintain(component, changed)
+                else:
+                    self._count(component.relations[0], counter, changed)
 
     def _clear_changes(self) -> None:
         for relation, change in self.changed.items():
@@ -160,6 +176,13 @@ class Maintainer:
             more = bool(gained.get(relation)) and self._any(relation, "plus")
             if lost or more:
                 self.changed[relation] = Change(lost, more)
+
+    def _count(self, relation: str, counter: Counter, changes: Mapping[str, Change]) -> None:
+        change = counter.maintain(changes, self.names[relation, "minus"], self.names[relation, "plus"])
+        self.derived, self.rounds = self.derived + counter.machine.derived, self.rounds + counter.machine.rounds
+        counter.machine.clear()
+        if change.lost or change.gained:
+            self.changed[relation] = change
 
     def _lose(self, component: Component, changes: Mapping[str, Change]) -> dict[str, int]:
         """Takes out every row that may have lost a proof; gives how many of each relation. They are in `gone`."""

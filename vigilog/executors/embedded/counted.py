@@ -1,0 +1,134 @@
+"""Keeps a stored relation true by counting: a row is there as long as it has a proof.
+
+The bindings of a rule's variables are a relation of their own, `p_1(x, y, z) :- body`, in which a row *is* a proof; so its changes are found without asking for other proofs
+(`rewriting/external.py`), and nothing of it is kept. What is kept, beside each row of `p`, is how many bindings of all its rules give it. A row whose number comes to nothing is lost.
+(Gupta, Mumick, Subrahmanian 1993. Recursive relations cannot be counted: a row could support itself.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from vigilog.executors.embedded.demand import DemandMachine, Plan
+from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.language.strata import Component
+from vigilog.language.syntax import Atom, Attribute, Declaration, Program, Rule, atoms, variables
+from vigilog.planning.select import Choice, select
+from vigilog.rewriting.external import External, external
+from vigilog.rewriting.naming import Naming
+from vigilog.rewriting.states import Change
+
+
+def bindings_program(program: Program, component: Component) -> tuple[Program, list[Rule]]:
+    """The program with a relation for the bindings of each rule of a component, and the rules from these to the component."""
+    naming = Naming(program.relations)
+    declarations, rules, heads = list(program.declarations), [], []
+    for rule in component.rules:
+        shown = tuple({variable.name: variable for literal in (rule.head, *rule.body) for variable in variables(literal)}.values())
+        name = naming.fresh(rule.head.relation)
+        columns = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in shown)
+        declarations.append(Declaration(name, columns))
+        rules.append(rule.derive(Atom(name, shown), body=rule.body))
+        heads.append(rule.derive(rule.head, body=(Atom(name, shown),)))
+    return replace(program, declarations=tuple(declarations), rules=tuple(rules)), heads
+
+
+class Counter:
+    """The numbers of proofs of one relation that is not recursive; everything it reads is a table."""
+
+    def __init__(
+        self, program: Program, component: Component, tables: Tables, rows: Mapping[str, int], work: Callable[[str, str], str]
+    ) -> None:
+        (self.relation,) = component.relations
+        self.tables, self.layout = tables, tables.layout
+        split, self.heads = bindings_program(program, component)
+        self.external: External = external(split)
+        self.states = {name: self.external.states[name] for name in self.external.tables}
+        physical: dict[str, tuple[str, str]] = {}
+        for name, state in self.states.items():
+            physical |= {
+                state.new: (name, self.layout.tables[name]),
+                state.lost: (name, work(name, "minus")),
+                state.gained: (name, work(name, "plus")),
+            }
+        inputs = [name for state in self.states.values() for name in (state.lost, state.gained)]
+        self.machine = DemandMachine(self.external.program, self.external.levels, tables, physical, inputs, self.states)
+        self.rows = rows
+        self.reads = {atom.relation for rule in component.rules for atom, _ in atoms(rule.body)}
+        self.current: Plan = []
+        self.given: dict[Rule, tuple[str, int]] = {}  # rules from changed bindings to rows, and what each counts
+        for head in self.heads:
+            atom = head.body[0]
+            assert isinstance(atom, Atom), "a relation of bindings"
+            state = self.external.states[atom.relation]
+            for name, number in ((state.gained, 1), (state.lost, -1)):
+                self.given[head.derive(head.head, body=(replace(atom, relation=name),))] = name, number
+        self.columns = ", ".join(map(quote, self.layout.columns[self.relation]))
+        self.counts, self.touched = (quote(work(self.relation, kind)) for kind in ("counts", "touched"))
+        self.own = quote(self.layout.tables[self.relation])
+        for table, key in ((self.counts, f", PRIMARY KEY ({self.columns})"), (self.touched, "")):
+            tables.execute(f"CREATE TABLE {table} ({self.columns}, n INTEGER NOT NULL{key}){' WITHOUT ROWID' if key else ''}")
+        self._count_all(split)
+        tables.execute(f"DELETE FROM {self.touched}")
+
+    def _count_all(self, split: Program) -> None:
+        """Counts the proofs of all rows there are."""
+        layout = type(self.layout)(split)
+        for rule, head in zip(split.rules, self.heads, strict=True):
+            chosen = select(rule, layout, self.tables.dialect, Choice(rows=self.rows))
+            self.tables.serve(search for search in chosen.searches)
+            inner = chosen.sql.sql("sqlite", normalize_functions=False)
+            table = quote(layout.tables[rule.head.relation])
+            names = ", ".join(map(quote, layout.columns[rule.head.relation]))
+            self.tables.execute(f"CREATE TEMP TABLE {table} AS SELECT DISTINCT {names} FROM ({inner})", chosen.parameters)
+            given = select(head, layout, self.tables.dialect, Choice(first=0))
+            sql = given.sql.sql("sqlite", normalize_functions=False)
+            self.tables.execute(f"INSERT INTO {self.touched} SELECT *, 1 FROM ({sql})", given.parameters)
+            self.tables.execute(f"DROP TABLE {table}")
+        self._add_up()
+
+    def prepare(self, changes: Mapping[str, Change]) -> None:
+        """Makes the statements for changes that are to come, with tables and indexes, so it is no part of a transaction."""
+        read = {name: change for name, change in changes.items() if name in self.reads}
+        if read:
+            self.current = self.machine.plan(self._filled(read), read, self.rows)
+            for given in self.given:
+                self.machine.selection(given)
+
+    def maintain(self, changes: Mapping[str, Change], minus: str, plus: str) -> Change:
+        """Brings the relation and its numbers up to date; its net change is in the tables `minus` and `plus`."""
+        execute = self.tables.execute
+        self.machine.run(self.current, self._filled(changes))
+        touched = 0
+        for given, (name, number) in self.given.items():
+            if self.machine.sizes.get(name):
+                sql, parameters = self.machine.selection(given)
+                touched += execute(f"INSERT INTO {self.touched} SELECT *, {number} FROM ({sql})", parameters).rowcount
+        if not touched:
+            return Change(lost=False, gained=False)
+        self._add_up()
+        gone = f"SELECT {self.columns} FROM {self.counts} WHERE n = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})"
+        lost = execute(
+            f"INSERT INTO {minus} SELECT {self.columns} FROM ({gone}) WHERE ({self.columns}) IN (SELECT * FROM {self.own})"
+        ).rowcount
+        execute(f"DELETE FROM {self.counts} WHERE n = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})")
+        there = f"SELECT DISTINCT {self.columns} FROM {self.touched} INTERSECT SELECT {self.columns} FROM {self.counts}"
+        gained = execute(f"INSERT INTO {plus} SELECT * FROM ({there}) EXCEPT SELECT * FROM {self.own}").rowcount
+        if lost:
+            execute(f"DELETE FROM {self.own} WHERE ({self.columns}) IN (SELECT * FROM {minus})")
+        if gained:
+            execute(f"INSERT INTO {self.own} SELECT * FROM {plus}")
+        execute(f"DELETE FROM {self.touched}")
+        return Change(lost > 0, gained > 0)
+
+    def _add_up(self) -> None:
+        self.tables.execute(
+            f"INSERT INTO {self.counts} SELECT {self.columns}, sum(n) FROM {self.touched} WHERE true GROUP BY {self.columns} "
+            "ON CONFLICT DO UPDATE SET n = n + excluded.n"
+        )
+
+    def _filled(self, changes: Mapping[str, Change]) -> list[str]:
+        known = {name: change for name, change in changes.items() if name in self.states}
+        lost = [self.states[name].lost for name, change in known.items() if change.lost]
+        return lost + [self.states[name].gained for name, change in known.items() if change.gained]
