@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from heapq import nlargest
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from vigilog.core.spans import Span, excerpt
@@ -130,6 +132,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     'did you mean closure?'
     """
     known = [other for other in known if abs(len(other) - len(name)) <= 3][:500]
-    near = get_close_matches(name, known, n=1, cutoff=0.6)
+    near = get_close_matches(name, nlargest(20, known, key=lambda other: _shared(name, other)), n=1, cutoff=0.6)
     near = near or [other for other in known if other.lower() == name.lower()]
     return f"did you mean {near[0]}?" if near else ""
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two names share at their beginning and at their end."""
+    return len(commonprefix([one, other])) + len(commonprefix([one[::-1], other[::-1]]))  # noqa: RUF071  # characters are meant
