@@ -11,6 +11,7 @@ from tests.properties.programs import changes, programs
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.engine.database import Database
+from vigilog.executors.embedded.stored import StoredComponent
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
 
@@ -38,7 +39,10 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
     program = check(text).program
     with Database(program, facts, data.draw(STRATEGY), budget=data.draw(st.sampled_from([None, None, 0]))) as database:
-        database.maintainer.doubtful = data.draw(st.sampled_from([1, 64]))
+        doubtful = data.draw(st.sampled_from([1, 64]))
+        for keeper in database.maintainer.keepers:
+            if isinstance(keeper, StoredComponent):
+                keeper.doubtful = doubtful
         state = states(program, stated(database))
         for transaction in data.draw(changes(facts)):
             told = database.apply(transaction, dry_run=True)

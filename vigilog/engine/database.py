@@ -90,7 +90,8 @@ class Database:
         given = {directive.relation for directive in program.directed("input")} | stated.keys() | facts.keys()
         self.program = replace(program, rules=rules)
         split, self.homes = separate(self.program, [name for name in program.relations if name in given or name not in derived])
-        plain = relevant(rewrite(split), [*self.program.outputs, *self.homes.values()])
+        whole = rewrite(split)
+        plain = relevant(whole, [*self.program.outputs, *self.homes.values()])
         self.strategies = choose_strategies(plain, self.program.outputs, strategy)
         self.stored = stored = stored_relations(plain, self.strategies)
         kept = replace(plain, rules=tuple(rule for rule in plain.rules if rule.head.relation in stored))
@@ -102,8 +103,8 @@ class Database:
         views = external(plain, stored) if len(kept.rules) < len(plain.rules) else None
         self.maintainer = Maintainer(kept, self.evaluation.tables, views, counted_relations(plain, self.strategies))
         self.base = {name: self.evaluation.tables.contents(home) for name, home in self.homes.items()}
-        self.asker = Asker(plain, stored, self.evaluation.tables, self.maintainer.sizes)
-        self.reasoner = Reasoner(plain, self.evaluation.tables, self.maintainer.sizes, self.homes)
+        self.asker = Asker(whole, stored, self.evaluation.tables, self.maintainer.sizes)
+        self.reasoner = Reasoner(whole, self.evaluation.tables, self.maintainer.sizes, self.homes)
         self.stats = self.evaluation.stats
 
     def apply(self, transaction: Transaction, *, dry_run: bool = False) -> dict[str, Delta]:

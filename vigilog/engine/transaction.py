@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from vigilog.engine.evaluate import checked_rows
 from vigilog.language.syntax import Program
 
 OPERATIONS = ("delete", "insert", "update")
+BOM = "\ufeff"
 
 Transaction = Mapping[str, Mapping[str, Any]]
 
@@ -23,15 +25,41 @@ class Known(Protocol):
     def among(self, rows: Collection[Row]) -> set[Row]: ...
 
 
-def parse_transaction(line: str) -> dict[str, Any]:
-    """A line of `watch` as a dictionary. Raises DataError if it is none."""
+def parse_transaction(line: str | bytes) -> dict[str, Any]:
+    """A line of `watch` as a dictionary. Raises DataError if it is none.
+
+    >>> parse_transaction('{"insert": {"edge": [["a", "b"]]}, "insert": {}}')
+    Traceback (most recent call last):
+    ...
+    vigilog.core.errors.DataError: this is not a transaction: the key insert occurs twice in one object
+    """
     try:
-        transaction = json.loads(line)
-    except (ValueError, RecursionError) as reason:
-        raise DataError(f"this is not JSON: {reason}", "json") from None
+        text = line.decode() if isinstance(line, bytes) else line
+        transaction = json.loads(text.removeprefix(BOM), object_pairs_hook=_object, parse_constant=_no_number)
+    except UnicodeDecodeError as reason:
+        raise DataError(f"this is not UTF-8 text (byte {reason.object[reason.start]:#04x} at {reason.start + 1})", "encoding") from None
+    except json.JSONDecodeError as reason:
+        raise DataError(f"this is not JSON: {reason.msg} at character {reason.colno}", "json") from None
+    except ValueError:  # Python reads integers of 4300 digits, and no longer ones
+        raise DataError("this is not a transaction: an integer has thousands of digits", "json") from None
+    except RecursionError:
+        raise DataError("this is not a transaction: it is nested too deep", "json") from None
     if not isinstance(transaction, dict):
         raise DataError('a transaction is an object like {"insert": {"edge": [["a", "b"]]}}', "json")
     return transaction
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are different: of two, JSON readers would silently take the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
+        raise DataError(f"this is not a transaction: the key {_short(twice)} occurs twice in one object", "json")
+    return found
+
+
+def _no_number(text: str) -> None:
+    raise DataError(f"this is not JSON: {text} is no number", "json")
 
 
 def net_changes(program: Program, base: Mapping[str, Known], transaction: Transaction) -> dict[str, Delta]:
@@ -39,7 +67,7 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
     unknown = [key for key in transaction if key not in OPERATIONS]
     if unknown:
         hint = did_you_mean(unknown[0], OPERATIONS) or f"there are {', '.join(OPERATIONS)}"
-        raise DataError(f"there is no operation {unknown[0]} ({hint})", "operation")
+        raise DataError(f"there is no operation {_short(unknown[0])} ({hint})", "operation")
     deletions: dict[str, list[Row]] = {}
     insertions: dict[str, list[Row]] = {}
     for operation, by_relation in transaction.items():
@@ -52,7 +80,8 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
                 there = base[relation].among(old)
                 missing = [row for row in old if row not in there]
                 if missing:
-                    raise DataError(f"{relation} has no row {list(missing[0])} to update", "absent")
+                    shown = [type_.to_json(cell) for type_, cell in zip(program.relations[relation].types, missing[0], strict=True)]
+                    raise DataError(f"{relation} has no row {json.dumps(shown, ensure_ascii=False)} to update", "absent")
                 deletions.setdefault(relation, []).extend(old)
                 insertions.setdefault(relation, []).extend(new)
             else:
@@ -69,7 +98,7 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
 def _check_base(program: Program, base: Mapping[str, Known], relation: str) -> None:
     if relation not in program.relations:
         hint = did_you_mean(relation, program.relations)
-        raise DataError(f"there is no relation {relation}" + (f"; {hint}" if hint else ""), "unknown-relation")
+        raise DataError(f"there is no relation {_short(relation)}" + (f"; {hint}" if hint else ""), "unknown-relation")
     if relation not in base:
         raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
 
@@ -78,6 +107,10 @@ def _rows(program: Program, relation: str, given: Any) -> Iterable[Row]:
     if not isinstance(given, list | tuple | set | frozenset) or any(not isinstance(row, list | tuple) for row in given):
         raise DataError(f"the rows of {relation} are a list of lists", "json")
     return checked_rows(program, relation, given)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else name[:57] + "…"
 
 
 def _update(program: Program, relation: str, given: Any) -> tuple[list[Row], list[Row]]:

@@ -16,7 +16,7 @@ from vigilog.language.syntax import Program
 
 
 def watch(
-    database: Database, lines: Iterable[str], *, snapshot: bool = False, stats: bool = False, why: bool = False
+    database: Database, lines: Iterable[str | bytes], *, snapshot: bool = False, stats: bool = False, why: bool = False
 ) -> Iterator[dict[str, Any]]:
     """One answer for each line that is not blank: the views' changes, or the error that left everything as it was."""
     if snapshot:

@@ -47,7 +47,7 @@ LARGE_EXPRESSION = 30  # nodes; a larger one that a variable stands for is compu
 class Choice:
     """How a rule is to be read: which atom comes first (the recent one), from which tables, how large each relation is.
 
-    `prefix` keeps the parameters of several statements apart. With `window`, only those rows of the first atom count whose number is above `:since` and not above `:until`.
+    `prefix` keeps the parameters of several statements apart. `window` names a column of the first atom's table that numbers its rows: only those above `:since` and not above `:until` count.
     Relations in `large` are never sent around: what is known before one is joined goes to where its rows are, and aggregates of it are computed for known bindings only.
     """
 
@@ -55,7 +55,7 @@ class Choice:
     table: Callable[[int, Atom], str] | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     prefix: str = ""
-    window: bool = False
+    window: str = ""
     large: Collection[str] = ()
 
 
@@ -256,7 +256,7 @@ class _Query:
         self.tables.append((self.builder.table(literal, index), alias))
         self.match(literal, alias, searched=index != self.builder.choice.first)
         if self.builder.choice.window and index == self.builder.choice.first:
-            number = exp.column("rowid", alias)
+            number = exp.column(self.builder.choice.window, alias)
             self.where.append(exp.GT(this=number, expression=exp.Placeholder(this="since")))
             self.where.append(exp.LTE(this=number.copy(), expression=exp.Placeholder(this="until")))
 

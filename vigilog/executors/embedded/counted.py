@@ -65,7 +65,12 @@ class Counter:
             for name, number in ((state.gained, 1), (state.lost, -1)):
                 self.given[head.derive(head.head, body=(replace(atom, relation=name),))] = name, number
         self.columns = ", ".join(map(quote, self.layout.columns[self.relation]))
-        self.counts, self.touched = (quote(work(self.relation, kind)) for kind in ("counts", "touched"))
+        self.derived = self.rounds = 0
+        self.minus, self.plus, self.counts, self.touched = (
+            quote(work(self.relation, kind)) for kind in ("minus", "plus", "counts", "touched")
+        )
+        for kind in ("minus", "plus"):
+            tables.create(self.relation, work(self.relation, kind))
         self.own = quote(self.layout.tables[self.relation])
         for table, key in ((self.counts, f", PRIMARY KEY ({self.columns})"), (self.touched, "")):
             tables.execute(f"CREATE TABLE {table} ({self.columns}, n INTEGER NOT NULL{key}){' WITHOUT ROWID' if key else ''}")
@@ -96,10 +101,21 @@ class Counter:
             for given in self.given:
                 self.machine.selection(given)
 
-    def maintain(self, changes: Mapping[str, Change], minus: str, plus: str) -> Change:
-        """Brings the relation and its numbers up to date; its net change is in the tables `minus` and `plus`."""
-        execute = self.tables.execute
+    def maintain(self, changes: Mapping[str, Change]) -> dict[str, Change]:
+        """Brings the relation and its numbers up to date; gives its change."""
         self.machine.run(self.current, self._filled(changes))
+        change = self._count()
+        self.derived, self.rounds = self.machine.derived, self.machine.rounds
+        self.machine.clear()
+        return {self.relation: change} if change.lost or change.gained else {}
+
+    def forget(self) -> None:
+        """A transaction was taken back."""
+        self.machine.forget()
+
+    def _count(self) -> Change:
+        """Counts what came and what went; the net change of the relation is in its tables of changes."""
+        execute, minus, plus = self.tables.execute, self.minus, self.plus
         touched = 0
         for given, (name, number) in self.given.items():
             if self.machine.sizes.get(name):

@@ -218,7 +218,7 @@ class DemandMachine:
         return _Step(rule.head.relation, statements)
 
     def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> tuple[str, dict[str, Any], bool]:
-        chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=self.expected(rows), window=window))
+        chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=self.expected(rows), window="rowid" if window else ""))
         self.serve(chosen.searches)
         sql = chosen.sql.sql("sqlite", normalize_functions=False)
         return f"INSERT OR IGNORE INTO {quote(self.layout.tables[rule.head.relation])} {sql}", dict(chosen.parameters), window

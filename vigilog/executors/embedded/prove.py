@@ -9,6 +9,7 @@ question takes too long, the next one is tried, and then each with twice the bou
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
@@ -24,7 +25,7 @@ BOUND_BY_ROWS = 50  # at most so many rows are derived for each row in doubt, in
 class Prover:
     """Proofs of rows of one recursive component, from what is below it and its own rules."""
 
-    def __init__(self, program: Program, component: Component, tables: Tables, rows: dict[str, int]) -> None:
+    def __init__(self, program: Program, component: Component, tables: Tables, rows: Mapping[str, int]) -> None:
         self.tables = tables
         own = replace(program, rules=component.rules)
         full = {relation: "b" * max(program.relations[relation].arity, 0) for relation in component.relations}

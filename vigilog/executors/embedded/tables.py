@@ -39,6 +39,7 @@ class Tables:
         self.added: list[tuple[str, Order]] = []  # indexes made since the transaction began
         self.registered: set[str] = set()
         self.encoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}  # None for a relation whose rows are stored as they are
+        self.decoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}
         self.stopped: BaseException | None = None
         self.connection = sqlite3.connect(":memory:" if resident else "", isolation_level=None, cached_statements=10_000)
         self.cursor = self.connection.cursor()
@@ -64,6 +65,17 @@ class Tables:
         if table is None:
             self.orders[relation] = [tuple(range(len(types)))]
         return name
+
+    def create_numbered(self, relation: str, table: str) -> None:
+        """Makes an empty table for some rows of a relation, which are numbered as they come."""
+        columns, types = self.layout.columns[relation], self.layout.types[relation]
+        defined = ", ".join(f"{quote(name)} {AFFINITY[t.kind]} NOT NULL" for name, t in zip(columns, types, strict=True))
+        self.execute(f"CREATE TABLE {quote(table)} ({defined}, UNIQUE ({', '.join(map(quote, columns))}))")
+
+    def numbering(self, relation: str) -> str:
+        """What the number of a row is called in a numbered table: SQLite has three names for it, one of which no column has."""
+        taken = {column.lower() for column in self.layout.columns[relation]}
+        return next(name for name in ("rowid", "oid", "_rowid_") if name not in taken)
 
     def execute(self, sql: str, parameters: Mapping[str, Any] | tuple[Any, ...] = ()) -> sqlite3.Cursor:
         self.register()
@@ -91,12 +103,19 @@ class Tables:
 
     def rows(self, relation: str) -> Iterator[Row]:
         """All rows as values, sorted."""
+        return self.rows_of(relation, self.layout.tables[relation], order=True)
+
+    def rows_of(self, relation: str, table: str, *, order: bool = False) -> Iterator[Row]:
+        """All rows of a table for rows of a relation, as values."""
         columns = ", ".join(map(quote, self.layout.columns[relation]))
-        cursor = self.execute(f"SELECT {columns} FROM {quote(self.layout.tables[relation])} ORDER BY {columns}")
+        cursor = self.execute(f"SELECT {columns} FROM {quote(table)}{f' ORDER BY {columns}' if order else ''}")
         if not self.layout.program.relations[relation].attributes:
             return (() for _ in cursor)
-        decoders = [decoder(type_) for type_ in self.layout.types[relation]]
-        return (tuple([d(v) if d else v for d, v in zip(decoders, row, strict=True)]) for row in cursor) if any(decoders) else iter(cursor)
+        if relation not in self.decoders:
+            decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+            self.decoders[relation] = decoders if any(decoders) else None
+        found = self.decoders[relation]
+        return iter(cursor) if found is None else (tuple([d(v) if d else v for d, v in zip(found, row, strict=True)]) for row in cursor)
 
     def contents(self, relation: str) -> Contents:
         """A relation as something a row can be looked up in."""

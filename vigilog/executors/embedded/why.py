@@ -182,7 +182,7 @@ class _Search:
         program = replace(machine.layout.program, declarations=(*machine.layout.program.declarations, Declaration(INSTANCE, attributes)))
         layout = WorkLayout(program, machine.tables, machine.physical, machine.layout.label)
         asking = rule.derive(Atom(INSTANCE, tuple(shown)), body=(rule.head, *rule.body))
-        chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window=True, rows=machine.expected(self.reasoner.sizes)))
+        chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=machine.expected(self.reasoner.sizes)))
         machine.serve(chosen.searches)
         return chosen.sql.sql("sqlite", normalize_functions=False), chosen.parameters, shown
 
