@@ -53,11 +53,11 @@ class _Normalizer:
         if not rule.body and len(rule.heads) == 1 and not any(isinstance(arg, Functor | Aggregate) for arg in rule.heads[0].args):
             yield rule
             return
-        rule = _rename_locals(rule)
-        alternatives = self.alternatives(rule, rule.body)
-        for head in rule.heads:
+        renamed = _rename_locals(rule)
+        alternatives = self.alternatives(renamed, renamed.body)
+        for head in renamed.heads:
             for body in alternatives:
-                fresh = _fresh(names(rule, into_aggregates=True))
+                fresh = _fresh(names(renamed, into_aggregates=True))
                 lifted: list[Literal] = []
                 head_atom = self.lift_atom(head, lifted, fresh)
                 literals = [part for literal in body for part in self.lift(literal, fresh)]
