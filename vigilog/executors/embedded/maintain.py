@@ -193,12 +193,11 @@ class ExternalViews:
         """The net changes of the views that changed."""
         self.machine.budget = budget
         self.machine.run(plan, self._filled(changes))
-        found = {}
+        found, sizes, rows = {}, self.machine.sizes, self.machine.rows
         for name in wanted:
             state = self.external.states[name]
-            delta = Delta(frozenset(self.machine.rows(state.gained)), frozenset(self.machine.rows(state.lost)))
-            if name not in self.external.tables and delta:
-                found[name] = delta
+            if (state.gained in sizes or state.lost in sizes) and name not in self.external.tables:
+                found[name] = Delta(frozenset(rows(state.gained)), frozenset(rows(state.lost)))
         return found
 
     def _filled(self, changes: Mapping[str, Change]) -> list[str]:
