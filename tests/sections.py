@@ -30,7 +30,7 @@ class Printed:
 
 
 def read_sections(text: str) -> list[Printed]:
-    """The sections of a text, each read together with the declarations; comments without rules are none."""
+    """The sections of a text, each read together with the declarations it needs; comments without rules are none."""
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]
     declarations = [line for line in blocks[0] if not line.startswith("//")]
     assert all(line.startswith(".decl ") for line in declarations), "declarations come first"
@@ -39,7 +39,9 @@ def read_sections(text: str) -> list[Printed]:
         match = _HEADING.fullmatch(heading)
         assert match, heading
         if lines and not all(line.startswith("//") for line in lines):
-            program = check("\n".join([*declarations, *lines])).program
+            used = set(re.findall(r"\w+(?=\()", " ".join(lines)))
+            needed = [line for line in declarations if re.findall(r"\w+", line)[1] in used]
+            program = check("\n".join([*needed, *lines])).program
             found.append(Printed(match[1], int(match[2] or 0), program, tuple(lines)))
     return found
 

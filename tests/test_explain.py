@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.golden import Case, cases
 from tests.sections import Printed, Rows, evaluate, read_sections, told, with_changes
 from vigilog import reference
 from vigilog.cli.main import app
@@ -233,6 +234,13 @@ def test_printed_rules_find_every_change(name: str) -> None:
         expected = {view: between(old[view], new[view]) for view in views}
         for algorithm in ("maintenance", "external", "demand"):
             assert changes_of(text, base, changes, algorithm)[0] == expected, (algorithm, changes)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.path.stem)
+def test_the_sections_of_every_golden_program_read_again(case: Case) -> None:
+    for algorithm in ("maintenance", "external", "demand"):
+        found = printed(case.program, algorithm)
+        assert bool(found) == bool(plain(case.program).rules), "what is derived is maintained"
 
 
 @pytest.mark.parametrize("strategy", ["external", "materialized"])
