@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 import vigilog
 from bench.watch.workloads import Change, Workload, workloads
+from vigilog.executors.embedded.views import EmbeddedViews
 
 
 @dataclass
@@ -78,7 +79,8 @@ def profile(workload: Workload, strategy: str, series: str, top: int) -> None:
         database = vigilog.open(workload.program.text, facts, strategy=strategy)
     print(f"## {workload.name}, {series}, {strategy}\n\nloaded in {time.perf_counter() - began:.1f} s")
     del facts
-    connection = database.evaluation.tables.connection
+    assert isinstance(database.views, EmbeddedViews), "statements are SQLite's"
+    connection = database.views.tables.connection
     assert isinstance(connection, Timed)
     _apply(database, planned.changes[: planned.warm])
     changes = planned.changes[planned.warm :]

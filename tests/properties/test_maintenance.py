@@ -12,6 +12,7 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.engine.database import Database
 from vigilog.executors.embedded.stored import StoredComponent
+from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
 
@@ -40,7 +41,8 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
     program = check(text).program
     with Database(program, facts, data.draw(STRATEGY), budget=data.draw(st.sampled_from([None, None, 0]))) as database:
         doubtful = data.draw(st.sampled_from([1, 64]))
-        for keeper in database.maintainer.keepers:
+        assert isinstance(database.views, EmbeddedViews)
+        for keeper in database.views.maintainer.keepers:
             if isinstance(keeper, StoredComponent):
                 keeper.doubtful = doubtful
         state = states(program, stated(database))

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -168,7 +168,7 @@ def ask(
         for row in rows:
             print("\t".join(row_text(types, row)) if row else "true")
         if stats:
-            asker = database.asker
+            asker = database.stats
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
 
 
@@ -242,15 +242,17 @@ def _interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def _lines(changes: str) -> Iterator[Iterable[str]]:
+def _lines(changes: str) -> Iterator[Iterable[str | bytes]]:
+    """Lines as bytes, so that one that is no text is refused like others."""
     if changes == "-":
-        yield sys.stdin
+        yield getattr(sys.stdin, "buffer", sys.stdin)
         return
-    try:
-        with Path(changes).open(encoding="utf-8") as file:
-            yield file
-    except OSError as reason:
-        raise DataError(f"{changes}: cannot be read: {reason.strerror}", "unreadable") from None
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(changes).open("rb"))
+        except OSError as reason:
+            raise DataError(f"{changes}: cannot be read: {reason.strerror}", "unreadable") from None
+        yield file
 
 
 def _print(finished: Finished) -> None:

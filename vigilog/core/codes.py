@@ -45,6 +45,9 @@ RUNNING = {
     "timeout": "An evaluation took longer than `--timeout` allows; what it was doing is named.",
     "interrupted": "Ctrl-C stopped the evaluation; nothing was written. The exit status is 130.",
     "limit": "A rule is larger than the executor can take: too many atoms, arguments, levels or steps.",
+    "budget": "A transaction would derive more rows on demand than allowed, and `--strict` refuses to recompute.",
+    "goal": "A goal is not of the shape that a command takes.",
+    "why": "A proof may rest on more rows than can be brought to one place.",
     "usage": "What was asked for makes no sense together. The exit status is 2.",
 }
 

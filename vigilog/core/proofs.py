@@ -8,10 +8,9 @@ closure("a", "b")   by closure(x, y) :- edge(x, y).   (graph.dl:5:1)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
-
 
 DEEP = 60
 
@@ -64,6 +63,13 @@ class Proof:
                 seen.add(id(part))
                 yield part
                 queue += reversed(part.because)
+
+    def rebuilt(self, change: Callable[[Proof], Proof]) -> Proof:
+        """The proof with each step changed, after those it follows from."""
+        made: dict[int, Proof] = {}
+        for step in sorted(self.steps(), key=lambda part: part.depth):
+            made[id(step)] = change(replace(step, because=tuple(made[id(part)] for part in step.because)))
+        return made[id(self)]
 
     def _flat(self) -> list[tuple[Proof, list[int]]]:
         """The steps, each with the numbers of those it follows from, which come before it."""

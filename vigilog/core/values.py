@@ -16,6 +16,7 @@ ValueError: 9223372036854775808 is not a number: it must be an integer from -2^6
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -231,7 +232,10 @@ def _full_fraction(text: str) -> str:
 
 
 def _quoted(value: object) -> str:
+    """A value as a sentence shows it; what JSON writes in its own way (null, true, lists) as JSON does."""
     text = repr(value) if not isinstance(value, int | float | Decimal) else str(value)
     if isinstance(value, str) and re.fullmatch(r"[-+.\w]{1,40}", value):
         text = value
+    if value is None or isinstance(value, bool | list | dict):
+        text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 60 else text[:57] + "…"

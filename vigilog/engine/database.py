@@ -1,14 +1,11 @@
-"""A program with its data, in memory: apply a transaction, get the exact changes of every view.
-
-The views are stored and maintained in proportion to the change (`executors/embedded/maintain.py`).
-"""
+"""A program with its data: apply a transaction, get the exact changes of every view."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,24 +17,20 @@ from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.evaluate import checked_rows, read
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import Transaction, net_changes
-from vigilog.executors.embedded.ask import Asker
-from vigilog.executors.embedded.demand import OverBudget
-from vigilog.executors.embedded.executor import EmbeddedEvaluation
-from vigilog.executors.embedded.maintain import Maintainer
-from vigilog.executors.embedded.why import Reasoner
+from vigilog.executors.choose import choose
+from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
-from vigilog.executors.watch import Watch
+from vigilog.executors.views import Views
+from vigilog.files import reader
+from vigilog.files.place import Place
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.parser import read_program
 from vigilog.language.syntax import Constant, Program, Rule
 from vigilog.planning.strategy import choose_strategies, counted_relations, stored_relations
-from vigilog.rewriting.external import external
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
 from vigilog.rewriting.separate import separate
-
-ENOUGH = 200_000  # rows derived on demand for one transaction, until it is known what recomputing costs
 
 Facts = Mapping[str, Iterable[Iterable[Any]]]
 
@@ -72,17 +65,26 @@ def open_program(
         program = Path(program)
     checked = check(read_program(program) if isinstance(program, Path) else program).program
     if facts is None or isinstance(facts, Mapping):
-        return Database(
-            checked, {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}, strategy, budget, strict
-        )
-    return Database(checked, {name: read(place) for name, place in inputs(checked, facts).items()}, strategy, budget, strict)
+        rows = {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}
+        return Database(checked, rows, strategy, "embedded" if engine == "auto" else engine, budget, strict)
+    places = inputs(checked, facts)
+    for place in places.values():
+        if place.local:
+            reader.files(place)  # a source that is not there is an error, needed or not
+    return Database(checked, places, strategy, choose(engine, places.values(), []).engine, budget, strict)
 
 
 class Database:
     """The relations of a program as of the last transaction. It holds tables: close it, or use it in a `with`."""
 
     def __init__(
-        self, program: Program, facts: Mapping[str, Iterable[Row]], strategy: str = "auto", budget: int | None = None, strict: bool = False
+        self,
+        program: Program,
+        facts: Mapping[str, Iterable[Row] | Place],
+        strategy: str = "auto",
+        engine: str = "embedded",
+        budget: int | None = None,
+        strict: bool = False,
     ) -> None:
         stated = _stated(program)
         rules = tuple(rule for rule in program.rules if not _is_fact(rule))
@@ -90,22 +92,23 @@ class Database:
         given = {directive.relation for directive in program.directed("input")} | stated.keys() | facts.keys()
         self.program = replace(program, rules=rules)
         split, self.homes = separate(self.program, [name for name in program.relations if name in given or name not in derived])
-        whole = rewrite(split)
-        plain = relevant(whole, [*self.program.outputs, *self.homes.values()])
-        self.strategies = choose_strategies(plain, self.program.outputs, strategy)
-        self.stored = stored = stored_relations(plain, self.strategies)
-        kept = replace(plain, rules=tuple(rule for rule in plain.rules if rule.head.relation in stored))
-        rows = {home: _together(facts.get(name, ()), stated.get(name, ())) for name, home in self.homes.items()}
-        self.on_demand = replace(plain, rules=tuple(rule for rule in plain.rules if rule.head.relation not in stored))
-        self.budget, self.strict = budget, strict
-        self.enough = ENOUGH
-        self.evaluation = EmbeddedEvaluation(kept, rows, Watch(), resident=True)
-        views = external(plain, stored) if len(kept.rules) < len(plain.rules) else None
-        self.maintainer = Maintainer(kept, self.evaluation.tables, views, counted_relations(plain, self.strategies))
-        self.base = {name: self.evaluation.tables.contents(home) for name, home in self.homes.items()}
-        self.asker = Asker(whole, stored, self.evaluation.tables, self.maintainer.sizes)
-        self.reasoner = Reasoner(whole, self.evaluation.tables, self.maintainer.sizes, self.homes)
-        self.stats = self.evaluation.stats
+        self.plain = rewrite(split)
+        self.strategies = choose_strategies(self.plain, self.program.outputs, strategy)
+        self.stored = stored_relations(self.plain, self.strategies)
+        counted = counted_relations(self.plain, self.strategies)
+        self.views: Views
+        if engine == "spark":
+            from vigilog.executors.spark.views import SparkViews
+
+            sources = {self.homes[name]: source for name, source in facts.items()}
+            told = {self.homes[name]: rows for name, rows in stated.items()}
+            needed = relevant(self.plain, [*self.program.outputs, *self.homes.values()])
+            self.views = SparkViews(needed, self.program.outputs, sources, self.stored, stated=told)
+        else:
+            rows = {home: _together(read(facts.get(name, ())), stated.get(name, ())) for name, home in self.homes.items()}
+            self.views = EmbeddedViews(self.plain, self.program.outputs, rows, self.stored, counted, budget, strict)
+        self.base = {name: Known(self.views, home) for name, home in self.homes.items()}
+        self.stats = self.views.stats
 
     def apply(self, transaction: Transaction, *, dry_run: bool = False) -> dict[str, Delta]:
         """Applies a transaction; gives the changes of the views that changed. Raises DataError, and changes nothing, if it is refused.
@@ -113,33 +116,11 @@ class Database:
         With `dry_run` the changes are told and nothing is applied.
         """
         began = time.perf_counter()
-        tables = self.evaluation.tables
-        statements, undefined = tables.statements, tables.undefined
         changes = net_changes(self.program, self.base, transaction)
-        homed = {self.homes[name]: delta for name, delta in changes.items()}
-        deltas, reason = self._change(homed, keep=not dry_run) if changes else ({}, "")
-        self.stats = Stats(
-            "embedded",
-            ms=(time.perf_counter() - began) * 1000,
-            rounds=self.maintainer.rounds if changes else 0,
-            derived=self.maintainer.derived if changes else 0,
-            statements=tables.statements - statements,
-            undefined=tables.undefined - undefined,
-            recomputed=reason,
-        )
+        deltas = self.views.apply({self.homes[name]: delta for name, delta in changes.items()}, keep=not dry_run) if changes else {}
+        self.stats = self.views.stats if changes else Stats(self.views.stats.engine)
+        self.stats.ms = (time.perf_counter() - began) * 1000
         return deltas
-
-    def _change(self, changes: Mapping[str, Delta], *, keep: bool) -> tuple[dict[str, Delta], str]:
-        """The changes of the views, and why they had to be recomputed, if they had."""
-        budget = self.enough if self.budget is None else self.budget
-        try:
-            return self.maintainer.apply(changes, self.program.outputs, keep=keep, budget=budget), ""
-        except OverBudget as reason:
-            if self.strict:
-                raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
-            deltas = self.maintainer.recompute(changes, self.program.outputs, self.on_demand, keep=keep)
-            self.enough = max(ENOUGH, self.maintainer.derived)  # so much may be derived on demand before recomputing is cheaper
-            return deltas, reason.message
 
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
         """The changes that a transaction would cause; nothing is applied."""
@@ -154,9 +135,13 @@ class Database:
 
     def view(self, name: str) -> set[Row]:
         """All rows of an output relation."""
-        if name in self.maintainer.program.relations and name in self.stored:
-            return set(self.evaluation.rows(name))
+        if name in self.stored or self.homes.get(name) == name:
+            return set(self.views.rows(name))
         return set(self.ask(f"{name}({', '.join('_' for _ in self.program.relations[name].attributes)})"))
+
+    def rows(self, name: str) -> set[Row]:
+        """All rows that are stated for a base relation."""
+        return set(self.views.rows(self.homes[name]))
 
     def ask(self, goal: str) -> list[Row]:
         """The answers to a goal like `closure("a", y)`, sorted: the rows of an atom, or the values of the variables of several literals."""
@@ -165,45 +150,55 @@ class Database:
     def ask_typed(self, goal: str) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers."""
         asked = parse_goal(self.program, goal)
-        return asked.declaration.types, sorted_rows(self.asker.answers(asked))
+        answers = sorted_rows(self.views.answers(asked))
+        self.stats = self.views.stats
+        return asked.declaration.types, answers
 
     def why(self, goal: str) -> Proof | None:
         """A proof of an atom from base facts; None if it does not hold. If it has variables, their first values that hold are taken."""
         asked = parse_goal(self.program, goal)
-        answers = self.asker.answers(asked)
         if not asked.of_atom:
             raise DataError('why takes one atom, like closure("a", "b")', "goal")
-        return self.proofs(asked.of_atom, sorted_rows(answers)[:1])[0] if answers else None
+        answers = sorted_rows(self.views.answers(asked))
+        return self.proofs(asked.of_atom, answers[:1])[0] if answers else None
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
-        """For each row of a relation a proof of it."""
-        return self.reasoner.proofs(relation, rows)
+        """For each row of a relation a proof of it; None if it has none."""
+        return [proof and proof.rebuilt(self._stated) for proof in self.views.proofs(relation, rows)]
+
+    def _stated(self, step: Proof) -> Proof:
+        """A step from a row to the same row where it is stated is none."""
+        stated = step.relation in self.homes and any(part.relation == self.homes[step.relation] != step.relation for part in step.because)
+        return replace(step, rule="", place="", because=()) if stated else step
 
     def broken(self, proof: Proof) -> Proof:
         """A proof that once held, with marks on what it rests on that does not hold any more."""
-        marked: dict[int, Proof] = {}
-        for step in sorted(proof.steps(), key=lambda part: part.depth):
-            broken = not step.because and not step.rule and not self._holds(step)
-            marked[id(step)] = replace(step, broken=broken, because=tuple(marked[id(part)] for part in step.because))
-        return marked[id(proof)]
+        return proof.rebuilt(lambda step: replace(step, broken=not step.rule and not self._holds(step)))
 
     def _holds(self, leaf: Proof) -> bool:
         if leaf.row is not None:
-            return leaf.row in self.evaluation.tables.contents(self.homes.get(leaf.relation, leaf.relation))
-        return bool(self.asker.answers(parse_goal(self.program, leaf.literal)))
-
-    def rows(self, name: str) -> set[Row]:
-        """All rows that are stated for a base relation."""
-        return set(self.evaluation.rows(self.homes[name]))
+            return bool(self.base[leaf.relation].among([leaf.row]))
+        return bool(self.views.answers(parse_goal(self.program, leaf.literal)))
 
     def close(self) -> None:
-        self.evaluation.close()
+        self.views.close()
 
     def __enter__(self) -> Database:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+@dataclass(frozen=True)
+class Known:
+    """A base relation, of which one can ask which rows it has."""
+
+    views: Views
+    home: str
+
+    def among(self, rows: Collection[Row]) -> set[Row]:
+        return self.views.among(self.home, rows)
 
 
 class Pending:

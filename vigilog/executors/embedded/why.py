@@ -43,9 +43,7 @@ INSTANCE = "instance of a rule"
 class Reasoner:
     """Proofs over the tables of a plain program's base relations."""
 
-    def __init__(self, program: Program, tables: Tables, rows: Mapping[str, int], homes: Mapping[str, str]) -> None:
-        """`homes` says, for relations with facts and rules, where the facts are."""
-        self.homes = {home: name for name, home in homes.items() if home != name}
+    def __init__(self, program: Program, tables: Tables, rows: Mapping[str, int]) -> None:
         self.program = replace(program, rules=tuple(_named(rule) for rule in program.rules))
         self.tables, self.sizes = tables, rows
         self.derived = {rule.head.relation for rule in program.rules}
@@ -109,10 +107,8 @@ class _Search:
             if goal in self.found:
                 continue
             fact = _fact(self.program, *goal)
-            stated = any(name in self.reasoner.homes for name, _ in needed)  # what is stated needs no rule
-            text, place = ("", "") if stated else (show_statement(rule.source), str(rule.source.span))
-            because = () if stated else tuple(self.reason(literal) for literal in body)
-            self.found[goal] = Proof(fact, text, place, because, *goal)
+            because = tuple(self.reason(literal) for literal in body)
+            self.found[goal] = Proof(fact, show_statement(rule.source), str(rule.source.span), because, *goal)
         return self.found[relation, row]
 
     def instance(self, relation: str, row: Row) -> tuple[Rule, list[Literal]]:
