@@ -27,10 +27,12 @@ from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.parser import read_program
 from vigilog.language.syntax import Constant, Program, Rule
-from vigilog.planning.strategy import choose_strategies, counted_relations, stored_relations
+from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, choose_strategies, counted_relations, stored_relations
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
 from vigilog.rewriting.separate import separate
+
+MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored
 
 Facts = Mapping[str, Iterable[Iterable[Any]]]
 
@@ -107,6 +109,9 @@ class Database:
         else:
             rows = {home: _together(read(facts.get(name, ())), stated.get(name, ())) for name, home in self.homes.items()}
             self.views = EmbeddedViews(self.plain, self.program.outputs, rows, self.stored, counted, budget, strict)
+        self.overruns = (
+            0 if strategy == "auto" and engine != "spark" else None
+        )  # how often deriving on demand cost too much, where that matters
         self.base = {name: Known(self.views, home) for name, home in self.homes.items()}
         self.stats = self.views.stats
 
@@ -120,7 +125,23 @@ class Database:
         deltas = self.views.apply({self.homes[name]: delta for name, delta in changes.items()}, keep=not dry_run) if changes else {}
         self.stats = self.views.stats if changes else Stats(self.views.stats.engine)
         self.stats.ms = (time.perf_counter() - began) * 1000
+        if self.stats.recomputed and self.overruns is not None and not dry_run:
+            self.overruns += 1
+            if self.overruns == MOST_OVERRUNS:
+                self._store_views()
         return deltas
+
+    def _store_views(self) -> None:
+        """Stores what was derived on demand until now, since that has turned out to cost too much."""
+        reason = f"deriving it on demand went over its budget {MOST_OVERRUNS} times ({self.stats.recomputed})"
+        stored = choose_strategies(self.plain, self.program.outputs, MATERIALIZED)
+        changed = {name: replace(stored[name], reason=reason) for name, chosen in self.strategies.items() if chosen.name == EXTERNAL}
+        self.strategies |= changed
+        self.stored = stored_relations(self.plain, self.strategies)
+        rows = {home: set(self.views.rows(home)) for home in self.homes.values()}
+        before, self.views = self.views, EmbeddedViews(self.plain, self.program.outputs, rows, self.stored)
+        before.close()
+        self.base = {name: Known(self.views, home) for name, home in self.homes.items()}
 
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
         """The changes that a transaction would cause; nothing is applied."""

@@ -22,7 +22,6 @@ def watch(
     if snapshot:
         whole = {name: Delta(plus=frozenset(database.view(name))) for name in database.program.outputs}
         yield {"tx": 0, "views": {name: delta_json(database.program, name, delta) for name, delta in whole.items()}}
-    strategy = {name: chosen.name for name, chosen in database.strategies.items()}
     number = 0
     for line in lines:
         if not line.strip():
@@ -34,6 +33,7 @@ def watch(
             yield {"tx": number, "error": {"code": error.code, "message": error.message}}
             continue
         if stats:
+            strategy = {name: chosen.name for name, chosen in database.strategies.items()}
             answer["stats"] = {**database.stats.as_dict(), "ms": round(database.stats.ms, 3), "strategy": strategy}
         yield answer
 

@@ -19,6 +19,8 @@ from vigilog.rewriting.external import External, external
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.states import Change
 
+NUMBER = quote("number of proofs")  # no column of a program is called that
+
 
 def bindings_program(program: Program, component: Component) -> tuple[Program, list[Rule]]:
     """The program with a relation for the bindings of each rule of a component, and the rules from these to the component."""
@@ -73,7 +75,7 @@ class Counter:
             tables.create(self.relation, work(self.relation, kind))
         self.own = quote(self.layout.tables[self.relation])
         for table, key in ((self.counts, f", PRIMARY KEY ({self.columns})"), (self.touched, "")):
-            tables.execute(f"CREATE TABLE {table} ({self.columns}, n INTEGER NOT NULL{key}){' WITHOUT ROWID' if key else ''}")
+            tables.execute(f"CREATE TABLE {table} ({self.columns}, {NUMBER} INTEGER NOT NULL{key}){' WITHOUT ROWID' if key else ''}")
         self._count_all(split)
         tables.execute(f"DELETE FROM {self.touched}")
 
@@ -124,11 +126,11 @@ class Counter:
         if not touched:
             return Change(lost=False, gained=False)
         self._add_up()
-        gone = f"SELECT {self.columns} FROM {self.counts} WHERE n = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})"
+        gone = f"SELECT {self.columns} FROM {self.counts} WHERE {NUMBER} = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})"
         lost = execute(
             f"INSERT INTO {minus} SELECT {self.columns} FROM ({gone}) WHERE ({self.columns}) IN (SELECT * FROM {self.own})"
         ).rowcount
-        execute(f"DELETE FROM {self.counts} WHERE n = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})")
+        execute(f"DELETE FROM {self.counts} WHERE {NUMBER} = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})")
         there = f"SELECT DISTINCT {self.columns} FROM {self.touched} INTERSECT SELECT {self.columns} FROM {self.counts}"
         gained = execute(f"INSERT INTO {plus} SELECT * FROM ({there}) EXCEPT SELECT * FROM {self.own}").rowcount
         if lost:
@@ -140,8 +142,8 @@ class Counter:
 
     def _add_up(self) -> None:
         self.tables.execute(
-            f"INSERT INTO {self.counts} SELECT {self.columns}, sum(n) FROM {self.touched} WHERE true GROUP BY {self.columns} "
-            "ON CONFLICT DO UPDATE SET n = n + excluded.n"
+            f"INSERT INTO {self.counts} SELECT {self.columns}, sum({NUMBER}) FROM {self.touched} WHERE true GROUP BY {self.columns} "
+            f"ON CONFLICT DO UPDATE SET {NUMBER} = {NUMBER} + excluded.{NUMBER}"
         )
 
     def _filled(self, changes: Mapping[str, Change]) -> list[str]:
