@@ -7,7 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAMS = Path(__file__).parent / "programs"
+CHANGES = Path(__file__).parent / "changes"
 _SECTION = re.compile(r"--- (\w+) ?(.*)")
+
+
+@dataclass
+class Step:
+    """A transaction as `watch` reads it, and the rows that views gain and lose by it, as `+view<TAB>cells` and `-view<TAB>cells`, or `error code`."""
+
+    transaction: str
+    expect: list[str]
+
+    @property
+    def refused(self) -> bool:
+        return bool(self.expect) and self.expect[0].startswith("error ")
 
 
 @dataclass
@@ -19,6 +32,7 @@ class Case:
     program: str = ""
     facts: dict[str, list[str]] = field(default_factory=dict)
     expect: dict[str, list[str]] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
     undefined: bool = False
 
     def write_facts(self, folder: Path) -> None:
@@ -39,6 +53,8 @@ def read_case(path: Path) -> Case:
         lines = []
         if kind in ("facts", "expect"):
             getattr(case, kind)[name] = lines
+        elif kind == "change":
+            case.steps.append(Step(name, lines))
         elif kind == "undefined":
             case.undefined = True
         elif kind == "program":
@@ -58,5 +74,5 @@ def _close(case: Case, lines: list[str]) -> None:
         case.about = "\n".join(lines)
 
 
-def cases() -> list[Case]:
-    return [read_case(path) for path in sorted(PROGRAMS.glob("*.case"))]
+def cases(folder: Path = PROGRAMS) -> list[Case]:
+    return [read_case(path) for path in sorted(folder.glob("*.case"))]

@@ -1,0 +1,181 @@
+"""Every golden change under every strategy, with one expected result; what it says is also what the reference finds by computing everything anew.
+
+To write the expected rows of a new case: VIGILOG_ACCEPT=1 ./run test tests/test_changes.py. Read them: are they right?
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden import CHANGES, Case, cases
+from tests.proofs import Judge
+from vigilog import reference
+from vigilog.core.delta import Delta, between
+from vigilog.core.errors import VigilogError
+from vigilog.core.values import row_text, sorted_rows
+from vigilog.engine.database import Database, open_program
+from vigilog.engine.places import inputs
+from vigilog.engine.transaction import parse_transaction
+from vigilog.engine.watch import watch
+from vigilog.files import reader
+from vigilog.language.check import check
+from vigilog.language.printer import show
+from vigilog.language.syntax import Program
+
+CASES = cases(CHANGES)
+STRATEGIES = ["auto", "external", "materialized"]
+Rows = dict[str, set[tuple[Any, ...]]]
+
+
+def ids(case: Case) -> str:
+    return case.path.stem
+
+
+class Naive:
+    """A program and its facts; every transaction computes everything anew."""
+
+    def __init__(self, program: Program, folder: Path) -> None:
+        self.program = program
+        self.base: Rows = {name: set(reader.rows(place)) for name, place in inputs(program, folder).items()}
+        facts = [head for rule in program.rules if not rule.body for head in rule.heads]
+        for name, rows in reference.evaluate(program.with_rules(tuple(r for r in program.rules if not r.body)), {}).items():
+            self.base.setdefault(name, set()).update(rows)
+        self.rules = program.with_rules(tuple(r for r in program.rules if r.body))
+        assert {head.relation for head in facts} <= self.base.keys()
+
+    def apply(self, transaction: dict[str, dict[str, Any]]) -> dict[str, Delta]:
+        before = reference.evaluate(self.rules, self.base)
+        for name, rows in transaction.get("delete", {}).items():
+            self.base.setdefault(name, set()).difference_update(self.values(name, rows))
+        for name, pairs in transaction.get("update", {}).items():
+            self.base[name] -= self.values(name, [pair["old"] for pair in pairs])
+        for name, rows in transaction.get("insert", {}).items():
+            self.base.setdefault(name, set()).update(self.values(name, rows))
+        for name, pairs in transaction.get("update", {}).items():
+            self.base[name] |= self.values(name, [pair["new"] for pair in pairs])
+        after = reference.evaluate(self.rules, self.base)
+        deltas = {name: between(before[name], after[name]) for name in self.program.outputs}
+        return {name: delta for name, delta in deltas.items() if delta}
+
+    def values(self, name: str, rows: list[list[Any]]) -> set[tuple[Any, ...]]:
+        types = self.program.relations[name].types
+        return {tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in rows}
+
+
+def lines(program: Program, deltas: dict[str, Delta]) -> list[str]:
+    """Changes as a case writes them: views in the program's order, what came before what went, rows sorted."""
+    found = []
+    for name in program.outputs:
+        for sign, rows in (("+", deltas[name].plus), ("-", deltas[name].minus)) if name in deltas else ():
+            types = program.relations[name].types
+            found += ["\t".join([sign + name, *row_text(types, row)]) for row in sorted_rows(rows)]
+    return found
+
+
+def applied(database: Database, transaction: str, *, dry_run: bool = False) -> list[str]:
+    try:
+        return lines(database.program, database.apply(parse_transaction(transaction), dry_run=dry_run))
+    except VigilogError as error:
+        return [f"error {error.code}"]
+
+
+def opened(case: Case, folder: Path, strategy: str, **options: Any) -> Database:
+    case.write_facts(folder)
+    return open_program(check(case.program, case.path.name).program, folder, strategy=strategy, **options)
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_the_reference_says_the_same(case: Case, tmp_path: Path) -> None:
+    case.write_facts(tmp_path)
+    naive = Naive(check(case.program).program, tmp_path)
+    for step in case.steps:
+        if not step.refused:
+            found = lines(naive.program, naive.apply(parse_transaction(step.transaction)))
+            if os.environ.get("VIGILOG_ACCEPT"):
+                step.expect = found
+            assert found == step.expect, step.transaction
+    if os.environ.get("VIGILOG_ACCEPT"):
+        accept(case)
+
+
+def accept(case: Case) -> None:
+    kept = case.path.read_text(encoding="utf-8").split("--- change ")[0]
+    steps = [f"--- change {step.transaction}\n" + "".join(f"{line}\n" for line in step.expect) for step in case.steps]
+    case.path.write_text(kept + "".join(steps), encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("budget", [None, 0], ids=["", "recomputed"])
+def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) -> None:
+    with opened(case, tmp_path, strategy, budget=budget) as database:
+        for step in case.steps:
+            assert applied(database, step.transaction) == step.expect, step.transaction
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_if_says_the_same_and_changes_nothing(case: Case, strategy: str, tmp_path: Path) -> None:
+    with opened(case, tmp_path, strategy) as database:
+        for step in case.steps:
+            before = contents(database)
+            for _ in range(2):
+                assert applied(database, step.transaction, dry_run=True) == step.expect, step.transaction
+                assert contents(database) == before
+            assert applied(database, step.transaction) == step.expect
+
+
+def contents(database: Database) -> tuple[Rows, Rows]:
+    return {name: database.rows(name) for name in database.homes}, {name: database.view(name) for name in database.program.outputs}
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_views_are_what_the_changes_make_of_them(case: Case, strategy: str, tmp_path: Path) -> None:
+    with opened(case, tmp_path, strategy) as database:
+        views = {name: database.view(name) for name in database.program.outputs}
+        for step in case.steps:
+            try:
+                changes = database.apply(parse_transaction(step.transaction))
+            except VigilogError:
+                changes = {}
+            for name, delta in changes.items():
+                assert delta.plus.isdisjoint(views[name]) and delta.minus <= views[name]
+                views[name] = delta.apply(views[name])
+            assert {name: database.view(name) for name in views} == views
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_the_printed_program_changes_alike(case: Case, tmp_path: Path) -> None:
+    case.write_facts(tmp_path)
+    with open_program(check(show(check(case.program).program)).program, tmp_path) as database:
+        assert [applied(database, step.transaction) for step in case.steps] == [step.expect for step in case.steps]
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_change_has_its_reason(case: Case, strategy: str, tmp_path: Path) -> None:
+    """The proofs that `watch --why` gives are checked step by step."""
+    with opened(case, tmp_path, strategy) as database:
+        before = judge(database)
+        for answer in watch(database, [step.transaction for step in case.steps], why=True):
+            after = judge(database)
+            for name, change in answer.get("views", {}).items():
+                types = database.program.relations[name].types
+
+                def row(cells: list[Any], types: Any = types, name: str = name) -> tuple[str, tuple[Any, ...]]:
+                    return name, tuple(type_.from_json(cell) for type_, cell in zip(types, cells, strict=True))
+
+                assert [after.check(proof) for proof in change["why"]["plus"]] == [row(cells) for cells in change["plus"]]
+                assert [after.check_broken(proof, before) for proof in change["why"]["minus"]] == [row(cells) for cells in change["minus"]]
+                assert json.loads(json.dumps(change)) == change
+            before = after
+
+
+def judge(database: Database) -> Judge:
+    return Judge(database.program, {name: database.rows(name) for name in database.homes})
