@@ -34,6 +34,9 @@ class Dialect(Protocol):
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         """What remains to be done with the subquery's value, outside it."""
 
+    def sought(self, pairs: Sequence[tuple[Sql, Sql, Type]]) -> list[Sql]:
+        """Conditions that all pairs, of some type each, are equal, where many tuples are sought in a large table at once."""
+
     def staged(self, inner: exp.Select) -> exp.Select:
         """A SELECT as it must be to be read by another one that uses its aggregates more than once."""
 

@@ -270,9 +270,16 @@ class _Query:
                 self.env[arg.name] = cells[position]
             elif not isinstance(arg, Wildcard):
                 repeated.append((position, arg))
-        for position, arg in repeated:
-            self.where.append(exp.EQ(this=cells[position], expression=self.guarded(arg) if guarded else self.term(arg)))
         bound = [position for position, arg in repeated if needs(arg, self.scope) <= given]
+        sought: list[tuple[Sql, Sql, Type]] = []
+        for position, arg in repeated:
+            value = self.guarded(arg) if guarded else self.term(arg)
+            if atom.relation in self.builder.choice.large and position in bound and needs(arg, self.scope):
+                sought.append((cells[position], value, _type(arg)))
+            else:
+                self.where.append(exp.EQ(this=cells[position], expression=value))
+        if sought:
+            self.where += self.builder.dialect.sought(sought)
         if bound and searched:
             self.builder.searches.append(Search(atom.relation, frozenset(bound)))
 

@@ -187,6 +187,9 @@ class SqliteDialect:
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         return result
 
+    def sought(self, pairs: Sequence[tuple[Sql, Sql, Type]]) -> list[Sql]:
+        return [binary(exp.EQ, left, right) for left, right, _ in pairs]
+
     def staged(self, inner: exp.Select) -> exp.Select:
         return inner.limit(-1, copy=False)  # keeps SQLite from merging the two SELECTs and computing each aggregate several times
 

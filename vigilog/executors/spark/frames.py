@@ -21,6 +21,7 @@ from vigilog.spark.session import cause, is_remote
 from vigilog.spark.values import to_arrow, to_frame
 
 if TYPE_CHECKING:
+    from pyspark import StorageLevel
     from pyspark.sql import Column, DataFrame, SparkSession
 
 BROADCAST_ROWS = 50_000
@@ -32,7 +33,7 @@ class Frames:
 
     def __init__(self, session: SparkSession, program: Program, watch: Watch) -> None:
         self.session, self.watch = session, watch
-        self.tag = f"vigilog_{uuid.uuid4().hex[:12]}"
+        self.tag = _new_tag()
         self.layout = Layout(program, f"{self.tag}_")
         self.dialect = SparkDialect()
         self.connect = is_remote(session)
@@ -42,9 +43,18 @@ class Frames:
         self.on_this_machine = not self.connect and str(session.sparkContext.master).startswith("local[")
         self.saved = {key: session.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
         self.partitions = int(self.saved["spark.sql.shuffle.partitions"] or 2)
-        session.addTag(self.tag)
+        self._tag_jobs()
+
+    def begin(self) -> None:
+        """Counts anew: what follows is a new piece of work, for which others may have used the session meanwhile."""
+        self.session.removeTag(self.tag)
+        self.tag, self.actions = _new_tag(), 0
+        self._tag_jobs()
+
+    def _tag_jobs(self) -> None:
+        self.session.addTag(self.tag)
         if not self.connect:
-            session.sparkContext.setJobGroup(self.tag, "vigilog")
+            self.session.sparkContext.setJobGroup(self.tag, "vigilog")
 
     def sql(self, text: str, parameters: Mapping[str, str]) -> DataFrame:
         if self.dialect.functions.keys() - self.known:
@@ -86,17 +96,17 @@ class Frames:
         self.session.catalog.dropTempView(view)
         self.views.discard(view)
 
-    def settle(self, frame: DataFrame, counts: Mapping[str, Column]) -> tuple[DataFrame, dict[str, int]]:
+    def settle(self, frame: DataFrame, counts: Mapping[str, Column], level: StorageLevel | None = None) -> tuple[DataFrame, dict[str, int]]:
         """Computes a frame, cuts its lineage, and gives the named counts of it: one action, two through Spark Connect."""
         from pyspark.sql import Observation
 
         if self.connect:
-            done = self.act(lambda: frame.localCheckpoint(eager=True))
+            done = self.act(lambda: frame.localCheckpoint(eager=True, storageLevel=level))
             row = self.act(lambda: done.agg(*(column.alias(name) for name, column in counts.items())).collect())[0]
             return done, {name: int(row[name] or 0) for name in counts}
         observation = Observation()
         observed = frame.observe(observation, *(column.alias(name) for name, column in counts.items()))
-        done = self.act(lambda: observed.localCheckpoint(eager=True))
+        done = self.act(lambda: observed.localCheckpoint(eager=True, storageLevel=level))
         found = observation.get
         return done, {name: int(found.get(name) or 0) for name in counts}
 
@@ -142,10 +152,18 @@ class Frames:
         with suppress(Exception):  # a session that has died keeps nothing
             for view in self.views:
                 self.session.catalog.dropTempView(view)
-            for key, value in self.saved.items():
-                if value is not None:
-                    self.session.conf.set(key, value)
+            self.restore()
             self.session.removeTag(self.tag)
+
+    def restore(self) -> None:
+        """The session's settings are again as they were found."""
+        for key, value in self.saved.items():
+            if value is not None:
+                self.session.conf.set(key, value)
+
+
+def _new_tag() -> str:
+    return f"vigilog_{uuid.uuid4().hex[:12]}"
 
 
 def translated(reason: Exception, doing: str) -> VigilogError:

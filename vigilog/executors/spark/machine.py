@@ -73,6 +73,11 @@ class FrameMachine:
         self._show(relation)
         return found.get("refused", 0)
 
+    def take(self, relation: str, frame: DataFrame, rows: int) -> None:
+        """Takes rows that are settled and distinct already."""
+        self._add_part(relation, frame, rows)
+        self._show(relation)
+
     def whole(self, relation: str) -> DataFrame:
         """All rows of a relation."""
         return self.frames.sql(f"SELECT * FROM ({self._parts(relation)})", {})

@@ -1,0 +1,94 @@
+"""Random programs and random change streams on Spark: every delta is the difference of two states computed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.programs import Facts, Transaction, changes, programs
+from vigilog import reference
+from vigilog.core.delta import Delta, between
+from vigilog.engine.database import Database
+from vigilog.executors.spark import demand, frames, stored
+from vigilog.language.check import check
+from vigilog.language.syntax import Program
+
+CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
+STRATEGY = st.sampled_from(["external", "materialized"])
+CONSTANT = 4  # actions beside those of the rounds: rounds that turned out to be large, and what came of them
+Rows = dict[str, set[tuple[Any, ...]]]
+
+# Where rows are depends on how many there are. With other limits, few rows go the ways of many.
+LIMITS: dict[str, dict[tuple[Any, str], int]] = {
+    "as they are": {},
+    "tables in Spark, tails here": {(stored, "LOCAL_ROWS"): 0},
+    "tables in Spark, tails folded in": {(stored, "LOCAL_ROWS"): 1, (stored, "SHORT_TAIL"): 0, (stored, "FOLDED_PART"): 1},
+    "large tables": {(stored, "LOCAL_ROWS"): 0, (frames, "BROADCAST_ROWS"): 1},
+    "large changes": {(demand, "COLLECTED_ROWS"): 2, (demand, "MOST_PARTS"): 1},
+    "all is large": {(stored, "LOCAL_ROWS"): 0, (frames, "BROADCAST_ROWS"): 0, (demand, "COLLECTED_ROWS"): 1},
+}
+
+
+@contextmanager
+def limits(name: str) -> Iterator[None]:
+    patches = [patch.object(module, constant, value) for (module, constant), value in LIMITS[name].items()]
+    for each in patches:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in patches:
+            each.stop()
+
+
+def states(program: Program, base: Rows) -> Rows:
+    found = reference.evaluate(program, base)
+    return {name: found[name] for name in program.outputs}
+
+
+def stated(database: Database) -> Rows:
+    return {name: database.rows(name) for name in database.homes}
+
+
+def assert_exact(text: str, facts: Facts, stream: list[Transaction], strategy: str) -> None:
+    program = check(text).program
+    with Database(program, facts, strategy, "spark") as database:
+        state = states(program, stated(database))
+        for transaction in stream:
+            told = database.apply(transaction, dry_run=True)
+            found = database.apply(transaction)
+            assert database.stats.statements <= database.stats.rounds + len(facts) + CONSTANT
+            after = states(program, stated(database))
+            assert found == told == {name: delta for name in state if (delta := between(state[name], after[name]))}
+            state = after
+        assert {name: database.view(name) for name in program.outputs} == state
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=CALM)
+@given(st.data())
+def test_every_delta_is_exact(data: st.DataObject) -> None:
+    text, facts = data.draw(programs())
+    stream = data.draw(changes(facts))
+    with limits(data.draw(st.sampled_from(sorted(LIMITS)))):
+        assert_exact(text, facts, stream, data.draw(STRATEGY))
+
+
+@settings(max_examples=2, deadline=None, suppress_health_check=CALM)
+@given(st.data())
+def test_the_inverse_goes_back(data: st.DataObject) -> None:
+    text, facts = data.draw(programs())
+    program = check(text).program
+    with Database(program, facts, data.draw(STRATEGY), "spark") as database:
+        before = stated(database)
+        found: dict[str, Delta] = {}
+        for transaction in data.draw(changes(facts)):
+            for name, delta in database.apply(transaction).items():
+                found[name] = found.get(name, Delta()).then(delta)
+        whole = {name: between(rows, database.rows(name)) for name, rows in before.items()}
+        back = {"delete": {n: list(d.plus) for n, d in whole.items()}, "insert": {n: list(d.minus) for n, d in whole.items()}}
+        assert database.apply(back) == {name: delta.inverse() for name, delta in found.items() if delta}

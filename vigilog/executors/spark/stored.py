@@ -1,0 +1,159 @@
+"""Relations that Spark keeps while transactions change them.
+
+What was settled once is a frame, cached column by column; its lineage is cut, so that a source that changes is not read again. What changed since, the *tail*, is a delta in this process: few rows beside
+many. A tail that has grown is folded in, which settles the relation anew. A relation with few rows is all tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row
+from vigilog.executors.spark.frames import Frames
+from vigilog.files.place import Place
+from vigilog.spark.sources import REFUSED, read, refusal, told_by_reader
+from vigilog.spark.values import from_arrow, to_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+LOCAL_ROWS = 20_000  # a relation with no more rows is kept in this process
+SHORT_TAIL, LONG_TAIL = 20_000, 200_000  # a tail is never folded in below the one, always above the other,
+FOLDED_PART = 100  # and between them when it is more than one row in so many
+_NUMBER = "__number"
+
+
+class Snapshot:
+    """A relation at one time. It never changes: a change gives another one."""
+
+    def __init__(self, frames: Frames, relation: str, tail: Delta, settled: DataFrame | None = None, settled_rows: int = 0) -> None:
+        self.frames, self.relation, self.tail, self.settled, self.settled_rows = frames, relation, tail, settled, settled_rows
+        self.rows = settled_rows + len(tail.plus) - len(tail.minus)
+
+    def after(self, change: Delta) -> Snapshot:
+        """The relation after a net change."""
+        return Snapshot(self.frames, self.relation, self.tail.then(change), self.settled, self.settled_rows)
+
+    @cached_property
+    def came(self) -> DataFrame:
+        return self.frames.local(self.relation, list(self.tail.plus))
+
+    @cached_property
+    def gone(self) -> DataFrame:
+        """The settled rows that are no more."""
+        return self.frames.local(self.relation, list(self.tail.minus))
+
+    @cached_property
+    def read(self) -> DataFrame:
+        """All rows, and those that are `gone`: what rules read that look up what is gone by themselves."""
+        if self.settled is None:
+            return self.came
+        return self.settled.unionAll(self.came) if self.tail.plus else self.settled
+
+    @property
+    def exact(self) -> DataFrame:
+        """All rows."""
+        from pyspark.sql.functions import broadcast
+
+        if self.settled is None or not self.tail.minus:
+            return self.read
+        left = self.settled.join(broadcast(self.gone), list(self.settled.columns), "left_anti")
+        return left.unionAll(self.came) if self.tail.plus else left
+
+    def collect(self) -> set[Row]:
+        """All rows, here."""
+        if self.settled is None:
+            return set(self.tail.plus)
+        return set(rows_of(self.frames, self.relation, self.frames.act(self.exact.toArrow)))
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the tail has grown so long that it is to be folded in."""
+        length = len(self.tail.plus) + len(self.tail.minus)
+        if self.settled is None:
+            return length > LOCAL_ROWS
+        return length > min(LONG_TAIL, max(SHORT_TAIL, self.settled_rows // FOLDED_PART))
+
+    def folded(self) -> Snapshot:
+        return settled(self.frames, self.relation, self.exact)
+
+    def forget(self) -> None:
+        if self.settled is not None:
+            self.settled.unpersist()
+
+
+def load(frames: Frames, relation: str, source: Iterable[Row] | Place | None) -> Snapshot:
+    """A relation as its source has it."""
+    if not isinstance(source, Place):
+        rows = frozenset(source or ())
+        snapshot = Snapshot(frames, relation, Delta(plus=rows))
+        return snapshot.folded() if snapshot.overdue else snapshot
+    frames.watch.begin(f"reading {relation}")
+    try:
+        return settled(frames, relation, read(frames.session, source).distinct(), source)
+    except DataError as reason:
+        raise told_by_reader(source) or reason from None
+
+
+def settled(frames: Frames, relation: str, frame: DataFrame, source: Place | None = None) -> Snapshot:
+    """A relation with the distinct rows of a frame; with a source, rows that it marks as refused are an error."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    counts = {"rows": F.count(F.lit(1))}
+    if source is not None:
+        counts["refused"] = F.count_if(F.col(REFUSED))
+    done, found = frames.settle(frame, counts, StorageLevel.DISK_ONLY)
+    if source is not None and found["refused"]:
+        place = source
+        raise frames.act(lambda: refusal(frames.session, place))
+    kept = done.select(*(F.col(f"`{name}`") for name in frames.layout.columns[relation]))
+    if found["rows"] <= LOCAL_ROWS:
+        return Snapshot(frames, relation, Delta(plus=frozenset(rows_of(frames, relation, frames.act(kept.toArrow)))))
+    cached = kept.persist()
+    frames.act(cached.count)
+    return Snapshot(frames, relation, Delta(), cached, found["rows"])
+
+
+def among(snapshot: Snapshot, rows: Collection[Row]) -> set[Row]:
+    """Those of some rows that a relation has: one action, none if that is known here."""
+    from pyspark.sql import functions as F
+
+    tail, settled, frames = snapshot.tail, snapshot.settled, snapshot.frames
+    found = {row for row in rows if row in tail.plus}
+    open_ = [row for row in set(rows) - found if row not in tail.minus]
+    if settled is None or not open_:
+        return found
+    asked = F.broadcast(frames.session.createDataFrame(_numbered(frames, snapshot.relation, open_)))
+    matched = settled.alias("s").join(asked.alias("l"), _same(settled.columns)).select(_NUMBER)
+    return found | {open_[number] for number in frames.act(matched.toArrow)[_NUMBER].to_pylist()}
+
+
+def _same(columns: Sequence[str]) -> Column:
+    """That two rows, of `s` and of `l`, are equal: as `SparkDialect.sought` says it."""
+    from pyspark.sql import functions as F
+
+    sides = [[F.col(f"{side}.`{column}`") for column in columns] for side in "sl"]
+    same = F.xxhash64(*sides[0]) == F.xxhash64(*sides[1])
+    for left, right in zip(*sides, strict=True):
+        same = same & (left <= right) & (left >= right)
+    return same
+
+
+def _numbered(frames: Frames, relation: str, rows: list[Row]) -> pa.Table:
+    given = rows if frames.layout.program.relations[relation].attributes else [(True,) for _ in rows]
+    table = to_arrow(frames.layout.columns[relation], frames.layout.types[relation], given)
+    return table.append_column(_NUMBER, pa.array(range(len(rows)), pa.int64()))
+
+
+def rows_of(frames: Frames, relation: str, table: pa.Table) -> Iterable[Row]:
+    """The rows of an Arrow table as values of a relation."""
+    if not frames.layout.program.relations[relation].attributes:
+        return [()] * table.num_rows
+    return from_arrow(frames.layout.types[relation], table)

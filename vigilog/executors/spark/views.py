@@ -1,0 +1,240 @@
+"""Views on Spark: the exact changes of views for each transaction, whether they are stored or not.
+
+The rules are those of `rewriting/external.py`: they find what a view gains and loses from what the base relations gain and lose, reading these before and after. A view that is stored is read, before the
+transaction, where others are derived on demand; what it gains and loses is found in the same way, and then amended to it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Row
+from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.executors.evaluation import Stats
+from vigilog.executors.fixpoint import fixpoint
+from vigilog.executors.spark import stored as keeping
+from vigilog.executors.spark.demand import DemandMachine
+from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark.machine import FrameMachine
+from vigilog.executors.spark.stored import Snapshot
+from vigilog.executors.watch import Watch
+from vigilog.files.place import Place
+from vigilog.language.goal import Goal
+from vigilog.language.strata import components
+from vigilog.language.syntax import Program
+from vigilog.rewriting.external import external
+from vigilog.rewriting.magic import magic
+from vigilog.rewriting.normalize import normalize
+from vigilog.rewriting.relevant import relevant
+from vigilog.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_ROWS_FOR_PROOFS = 1_000_000
+
+Sources = Mapping[str, Iterable[Row] | Place]
+
+
+class SparkViews:
+    """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept. A base relation comes from a source, and from what the program itself states."""
+
+    def __init__(
+        self,
+        program: Program,
+        views: Iterable[str],
+        sources: Sources,
+        stored: Collection[str] = (),
+        watch: Watch | None = None,
+        stated: Mapping[str, Collection[Row]] | None = None,
+    ) -> None:
+        self.program, self.views, self.watch = program, tuple(views), watch or Watch()
+        derived = {rule.head.relation for rule in program.rules}
+        self.base = [name for name in program.relations if name not in derived]
+        self.stored = frozenset(stored) & derived
+        self.external = external(relevant(program, [*self.views, *self.base]))
+        states, rules = self.external.states, self.external.program
+        wanted = [name for view in {*self.views, *self.stored} & derived for name in (states[view].lost, states[view].gained)]
+        needed = relevant(replace(rules, rules=tuple(rule for rule in rules.rules if rule.head.relation not in self.stored)), wanted)
+        tables = {*self.stored, *(name for base in self.external.tables for name in (base, states[base].new))}
+        levels = {name: level for name, level in self.external.levels.items() if name not in self.stored}
+        self.watch.begin("starting Spark")
+        self.machine = DemandMachine(session(), replace(rules, rules=needed.rules), levels, tables, self.watch)
+        self.frames, self.snapshots, self.stats = self.machine.frames, dict[str, Snapshot](), Stats("spark")
+        self.looked_up = (0, 0)  # actions and jobs since the last transaction
+        try:
+            with self._working("reading"):
+                for relation in sorted(self.external.tables):
+                    self.snapshots[relation] = self._load(relation, sources.get(relation), (stated or {}).get(relation, ()))
+            if self.stored:
+                with self._working("computing views"):
+                    self._store()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- transactions
+
+    def apply(self, changes: Mapping[str, Delta], *, keep: bool = True) -> dict[str, Delta]:
+        """Applies net changes of base relations; gives the net changes of the views that changed. Without `keep`, nothing is applied."""
+        states = self.external.states
+        with self._working("maintaining"):
+            (self.stats.statements, self.stats.spark_jobs), self.looked_up = self.looked_up, (0, 0)
+            self._fold()
+            changes = {name: delta for name, delta in changes.items() if delta}
+            after = {name: self.snapshots[name].after(delta) for name, delta in changes.items()}
+            tables = dict(self.snapshots)
+            tables |= {states[name].new: after.get(name, self.snapshots[name]) for name in self.external.tables}
+            given = {states[name].lost: delta.minus for name, delta in changes.items()}
+            given |= {states[name].gained: delta.plus for name, delta in changes.items()}
+            try:
+                self.machine.run(tables, given)
+                found = {name: changes.get(name) or self._delta(name) for name in self.views}
+                if keep:
+                    for name in self.stored:
+                        after[name] = self._amended(name, found.get(name))
+                    self.snapshots |= after
+            finally:
+                self._count(self.machine)
+                self.machine.clear()
+        return {name: delta for name, delta in found.items() if delta}
+
+    def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
+        """Those of some rows that a base relation or a stored view has. What it costs counts as a part of the transaction that follows."""
+        before = self.looked_up
+        with self._working("looking up"):
+            found = keeping.among(self.snapshots[relation], rows)
+        self.looked_up = before[0] + self.stats.statements, before[1] + self.stats.spark_jobs
+        return found
+
+    # -- answers
+
+    def rows(self, relation: str) -> set[Row]:
+        """All rows of a base relation or a view."""
+        with self._working(f"reading {relation}"):
+            if relation in self.snapshots:
+                return self.snapshots[relation].collect()
+            with self._evaluated([relation]) as frames:
+                return set(keeping.rows_of(self.frames, relation, self.frames.act(frames[relation].toArrow)))
+
+    def frame(self, relation: str) -> DataFrame:
+        """All rows of a base relation or a view as a frame, which stays as it is."""
+        with self._working(f"reading {relation}"):
+            if relation in self.snapshots:
+                return self.snapshots[relation].exact
+            with self._evaluated([relation]) as frames:
+                return frames[relation]
+
+    def answers(self, goal: Goal) -> set[Row]:
+        """The answers to a goal; only what it needs is derived."""
+        relation = goal.declaration.relation
+        plain = normalize(replace(self.program, declarations=(*self.program.declarations, goal.declaration), rules=(goal.rule,)))
+        asking = replace(plain, rules=(*self.program.rules, *plain.rules))
+        pattern = "f" * goal.declaration.arity
+        asked = magic(asking, [(relation, pattern)], self.stored)
+        with self._working("asking"):
+            machine = DemandMachine(self.frames.session, asked.program, asked.levels, self.snapshots, self.watch)
+            with self._beside(machine.frames):
+                machine.run(self.snapshots, {asked.questions[relation, pattern]: [()]})
+                self._count(machine)
+                return set(machine.rows(relation))
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        """For each row of a relation a proof of it. It is found on SQLite, so what the row can depend on must not be large."""
+        needed = relevant(self.program, [relation])
+        base = needed.relations.keys() & self.external.tables
+        number = sum(self.snapshots[name].rows for name in base)
+        if number > MOST_ROWS_FOR_PROOFS:
+            raise DataError(f"a proof of {relation} may rest on {number} rows, which are too many to bring to one place", "why")
+        with closing(EmbeddedViews(needed, (), {name: self.rows(name) for name in base})) as views:
+            return views.proofs(relation, rows)
+
+    def close(self) -> None:
+        for snapshot in self.snapshots.values():
+            snapshot.forget()
+        self.machine.close()
+
+    # -- what is kept
+
+    def _load(self, relation: str, source: Iterable[Row] | Place | None, stated: Collection[Row]) -> Snapshot:
+        snapshot = keeping.load(self.frames, relation, source)
+        new = frozenset(stated) - keeping.among(snapshot, stated)
+        return snapshot.after(Delta(plus=new)) if new else snapshot
+
+    def _store(self) -> None:
+        with self._evaluated(sorted(self.stored)) as frames:
+            self.snapshots |= {name: keeping.settled(self.frames, name, frame) for name, frame in frames.items()}
+
+    def _fold(self) -> None:
+        """Folds in tails that have grown long."""
+        for name, snapshot in self.snapshots.items():
+            if snapshot.overdue:
+                self.snapshots[name] = snapshot.folded()
+                snapshot.forget()
+
+    def _delta(self, name: str) -> Delta:
+        if name in self.external.tables:
+            return Delta()
+        state = self.external.states[name]
+        return Delta(self.machine.rows(state.gained), self.machine.rows(state.lost))
+
+    def _amended(self, name: str, change: Delta | None) -> Snapshot:
+        """A stored view after the transaction; a large change is folded in at once, and does not come here."""
+        state = self.external.states[name]
+        if change is not None or not any(map(self.machine.is_elsewhere, (state.lost, state.gained))):
+            return self.snapshots[name].after(change or self._delta(name))
+        exact = self.snapshots[name].exact
+        left = exact.join(self.machine.frame(state.lost), list(exact.columns), "left_anti")
+        return keeping.settled(self.frames, name, left.unionAll(self.machine.frame(state.gained)))
+
+    @contextmanager
+    def _evaluated(self, wanted: Iterable[str]) -> Iterator[dict[str, DataFrame]]:
+        """Views that are not kept, with all their rows."""
+        rules = tuple(rule for rule in self.program.rules if rule.head.relation not in self.snapshots)
+        plain = relevant(replace(self.program, rules=rules), wanted)
+        frames = Frames(self.frames.session, plain, self.watch)
+        with self._beside(frames):
+            machine = FrameMachine(frames)
+            for name in plain.relations.keys() & self.snapshots.keys():
+                machine.take(name, self.snapshots[name].exact, self.snapshots[name].rows)
+            for component in components(plain):
+                self.stats.rounds += fixpoint(component, machine, self.watch)
+            self.stats.derived = machine.derived
+            yield {name: machine.whole(name) for name in wanted}
+
+    # -- what it costs
+
+    @contextmanager
+    def _working(self, what: str) -> Iterator[None]:
+        """Counts what one call costs, and leaves the session's settings as they were."""
+        began = time.perf_counter()
+        self.watch.begin(what)
+        self.frames.begin()
+        self.stats = Stats("spark")
+        try:
+            yield
+        finally:
+            self.frames.restore()
+            self.stats.statements += self.frames.actions
+            self.stats.spark_jobs += self.frames.jobs()
+            self.stats.ms = (time.perf_counter() - began) * 1000
+
+    @contextmanager
+    def _beside(self, frames: Frames) -> Iterator[None]:
+        """Counts and closes other frames of the same session."""
+        try:
+            yield
+        finally:
+            self.stats.statements += frames.actions
+            self.stats.spark_jobs += frames.jobs()
+            frames.close()
+
+    def _count(self, machine: DemandMachine) -> None:
+        self.stats.rounds, self.stats.derived, self.stats.undefined = machine.rounds, machine.derived, machine.undefined
