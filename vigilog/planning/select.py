@@ -33,9 +33,12 @@ from vigilog.language.syntax import (
     Wildcard,
     atoms,
     names,
+    rename,
+    rename_literal,
     subterms,
 )
-from vigilog.planning.dialect import Dialect, Sql, defined, integer, is_null
+from vigilog.language.syntax import aggregates as aggregates_in
+from vigilog.planning.dialect import Dialect, Sql, call, defined, integer, is_null
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search, cheapest
 
@@ -403,14 +406,30 @@ class _Query:
         """Each aggregate as a subquery that is asked anew for each binding: work follows the bindings, along indexes."""
         if self.tables and not self.counting and self.around is None:
             self.stage([], distinct=True)  # so that each is asked once for each binding that differs in what is wanted
-        columns: list[Sql] = []
+        groups: dict[object, list[Aggregate]] = {}
+        places: list[tuple[object, int]] = []
         for number, aggregate in enumerate(aggregates):
-            inner = _Query(self.builder, dict(self.env), self.scope | names_in(aggregate), self, _target(aggregate))
-            value = inner.aggregated(aggregate)
-            subquery = exp.Subquery(this=inner.finish([exp.alias_(value, "a", quoted=True)]))
-            columns.append(exp.alias_(subquery, f"a{number}", quoted=True))
-        alias = self.stage(columns)
-        return [exp.column(f"a{number}", alias, quoted=True) for number in range(len(aggregates))]
+            alike = _canonical(aggregate, self.scope)
+            key = alike.body if _packable(alike, self.scope) else number
+            places.append((key, len(groups.setdefault(key, []))))
+            groups[key].append(alike if key is alike.body else aggregate)
+        columns = [exp.alias_(self.subquery(group), f"a{number}", quoted=True) for number, group in enumerate(groups.values())]
+        alias, names_ = self.stage(columns), {key: f"a{number}" for number, key in enumerate(groups)}
+        return [
+            exp.column(names_[key], alias, quoted=True)
+            if len(groups[key]) == 1
+            else call("json_extract", exp.column(names_[key], alias, quoted=True), exp.Literal.string(f"$[{place}]"))
+            for key, place in places
+        ]
+
+    def subquery(self, aggregates: list[Aggregate]) -> Sql:
+        """Aggregates over the same body as one value: a list, if there are several."""
+        inner = _Query(
+            self.builder, dict(self.env), self.scope.union(*map(names_in, aggregates)), self, set().union(*map(_target, aggregates))
+        )
+        values = [inner.aggregated(aggregates[0]), *(inner.aggregate_of(aggregate) for aggregate in aggregates[1:])]
+        value = values[0] if len(values) == 1 else call("json_array", *values)
+        return exp.Subquery(this=inner.finish([exp.alias_(value, "a", quoted=True)]))
 
     def grouped(self, aggregates: list[Aggregate]) -> list[Sql]:
         """Each aggregate as a table of its values for all groups at once, joined from the left: no subquery sees another's rows.
@@ -456,6 +475,10 @@ class _Query:
                 self.either(ways)
             case body:
                 self.solve_inside(body)
+        return self.aggregate_of(aggregate)
+
+    def aggregate_of(self, aggregate: Aggregate) -> Sql:
+        """The aggregate over the bindings there are."""
         target = None if aggregate.target is None else self.guarded(aggregate.target)
         assert aggregate.type is not None, "checked programs are typed"
         target_type = None if aggregate.target is None else _type(aggregate.target)
@@ -530,6 +553,35 @@ def _independent(sql: exp.Select) -> bool:
 def _asked(literal: Literal) -> set[str]:
     """The variables a literal asks for, those inside its aggregates included."""
     return names(literal, into_aggregates=True)
+
+
+def _canonical(aggregate: Aggregate, scope: set[str]) -> Aggregate:
+    """The aggregate with its own variables, and `_`, named in their order, so that bodies that say the same are equal."""
+    own: dict[str, Term] = {}
+
+    def named(literal: Literal) -> Literal:
+        if isinstance(literal, Disjunction):
+            return replace(literal, branches=tuple(tuple(map(named, branch)) for branch in literal.branches))
+        if not isinstance(literal, Atom):
+            return literal
+        args: list[Term] = []
+        for arg in literal.args:
+            name = arg.name if isinstance(arg, Variable) else f"_{len(own)}"
+            mine = isinstance(arg, Wildcard) or (isinstance(arg, Variable) and name not in scope)
+            args.append(own.setdefault(name, Variable(f"own {len(own)}", arg.type)) if mine else arg)
+        return replace(literal, args=tuple(args))
+
+    body = tuple(named(literal) for literal in aggregate.body)
+    target = None if aggregate.target is None else rename(aggregate.target, own)
+    return replace(aggregate, target=target, body=tuple(rename_literal(literal, own) for literal in body))
+
+
+def _packable(aggregate: Aggregate, scope: set[str]) -> bool:
+    """Whether an aggregate can go into a list with others: JSON keeps its value, and it leaves out no binding."""
+    plain = aggregate.target is None or (isinstance(aggregate.target, Variable) and aggregate.target.name not in scope)
+    target = None if aggregate.target is None else aggregate.target.type
+    kinds = {type_.kind for type_ in (aggregate.type, target) if type_ is not None}
+    return plain and not kinds & {"float"} and not any(True for literal in aggregate.body for _ in aggregates_in(literal))
 
 
 def _target(aggregate: Aggregate) -> set[str]:
