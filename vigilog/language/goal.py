@@ -8,19 +8,22 @@ A goal is an atom, or a body as a rule has it. Its answers are the atom's rows, 
 >>> goal = parse_goal(program, 'edge("a", y)')
 >>> show_statement(goal.rule), goal.columns
 ('answer("a", y) :- edge("a", y).', ('x', 'y'))
->>> parse_goal(program, 'edge(x, y), !edge(y, x)').columns
-('x', 'y')
+>>> goal = parse_goal(program, 'edge(x, y), !edge(y, x), n = count : { edge(x, _) }')
+>>> [f"{attribute.name}: {attribute.type}" for attribute in goal.declaration.attributes]
+['x: symbol', 'y: symbol', 'n: number']
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from vigilog.core.errors import Finding, ProgramError
+from vigilog.core.spans import Span
 from vigilog.language.check import check
 from vigilog.language.parser import parse
-from vigilog.language.syntax import Atom, Attribute, Declaration, Disjunction, Literal, Program, Rule, Variable, Wildcard, names, variables
+from vigilog.language.syntax import Atom, Attribute, Declaration, Literal, Program, Rule, Variable, Wildcard, names, variables
 
 
 @dataclass(frozen=True)
@@ -37,55 +40,66 @@ class Goal:
 
 
 def parse_goal(program: Program, text: str) -> Goal:
-    """The goal a text says, checked against a checked program. Raises ProgramError."""
-    text = text.strip().removesuffix(".")
-    parsed = parse(f"answer() :- {text}.", "goal")
-    if len(parsed.rules) != 1 or parsed.declarations or parsed.directives or parsed.types:
-        raise ProgramError([Finding("syntax", "a goal is one atom, or several literals with commas", parsed.rules[0].span)], parsed.text)
-    name = _unused("answer", program)
-    body = parsed.rules[0].body
-    match body:
-        case (Atom() as atom,) if atom.relation in program.relations and len(atom.args) == program.relations[atom.relation].arity:
-            fresh = (f"c{number}" for number in count(1) if f"c{number}" not in names(atom))
-            atom = replace(atom, args=tuple(Variable(next(fresh)) if isinstance(arg, Wildcard) else arg for arg in atom.args))
-            head, body = replace(atom, relation=name), (atom,)
-            attributes, relation = program.relations[atom.relation].attributes, atom.relation
-        case _:
-            relation = ""
-            shown = list({variable.name: variable for literal in body for variable in variables(literal)}.values())
-            head = Atom(name, tuple(shown))
-            attributes = tuple(_attribute(program, variable, body, parsed.text) for variable in shown)
-    declaration = Declaration(name, tuple(replace(attribute, type=None) for attribute in attributes))
-    plain = tuple(replace(known, attributes=tuple(replace(a, type=None) for a in known.attributes)) for known in program.declarations)
-    asked = Program(program.types, (*plain, declaration), (), (Rule((head,), body, parsed.rules[0].span),), "goal", parsed.text)
-    checked = check(asked).program
-    return Goal(checked.rules[0], checked.relations[name], relation)
-
-
-def _attribute(program: Program, variable: Variable, body: tuple[Literal, ...], text: str) -> Attribute:
-    """A column for a variable, of the type of the first column it stands in."""
-    for atom in _atoms(body):
-        for arg, attribute in zip(
-            atom.args, program.relations[atom.relation].attributes if atom.relation in program.relations else (), strict=False
-        ):
-            if arg == variable:
-                return Attribute(variable.name, attribute.type_name)
-    known = [atom.relation for atom in _atoms(body)]
-    if all(relation in program.relations for relation in known) and known:
+    """The goal a text says, checked against a checked program. Raises ProgramError, with places in that text."""
+    text = text.strip().removesuffix(".").rstrip()
+    if not text:
         raise ProgramError(
-            [Finding("type", f"the type of {variable.name} is not clear", variable.span, hint="let it stand in an atom")], text
+            [Finding("syntax", "there is no goal", Span("goal", 1, 1, 1, 1), hint=f"write an atom like {_example(program)}")], ""
         )
-    return Attribute(variable.name, "symbol")  # the check that follows says what is wrong
+    name = _unused("answer", program)
+    try:
+        body = _body(text)
+        checked = check(_asking(program, Rule((Atom(name, ()),), body), text)).program.rules[0]
+    except ProgramError as error:
+        raise ProgramError(_placed(error.findings, text), text) from None
+    match checked.body:
+        case (Atom() as atom,):
+            head, attributes, relation = replace(atom, relation=name), program.relations[atom.relation].attributes, atom.relation
+        case _:
+            shown = list({variable.name: variable for literal in checked.body for variable in variables(literal)}.values())
+            head, attributes, relation = Atom(name, tuple(shown)), tuple(map(_attribute, shown)), ""
+    return Goal(replace(checked, heads=(head,)), Declaration(name, attributes), relation)
 
 
-def _atoms(body: tuple[Literal, ...]) -> list[Atom]:
-    found = []
-    for literal in body:
-        if isinstance(literal, Atom):
-            found.append(literal)
-        elif isinstance(literal, Disjunction):
-            found += [atom for branch in literal.branches for atom in _atoms(branch)]
-    return found
+def _body(text: str) -> tuple[Literal, ...]:
+    """The goal's literals. It stands on lines of its own, the first being the second, so that errors can show it alone."""
+    parsed = parse(f"answer() :-\n{text}\n.", "goal")
+    if len(parsed.rules) != 1 or parsed.declarations or parsed.directives or parsed.types:
+        raise ProgramError([Finding("syntax", "a goal is one atom, or several literals with commas", Span("goal", 2, 1, 2, 2))], text)
+    body = parsed.rules[0].body
+    if len(body) == 1 and isinstance(body[0], Atom):
+        atom = body[0]
+        fresh = (f"c{number}" for number in count(1) if f"c{number}" not in names(atom))
+        args = (Variable(next(fresh), span=arg.span) if isinstance(arg, Wildcard) else arg for arg in atom.args)
+        return (replace(atom, args=tuple(args)),)
+    return body
+
+
+def _asking(program: Program, rule: Rule, text: str) -> Program:
+    """The declarations of a checked program, as if they had not been checked, and one rule."""
+    answer = Declaration(rule.head.relation, ())
+    plain = tuple(replace(known, attributes=tuple(replace(a, type=None) for a in known.attributes)) for known in program.declarations)
+    return Program(program.types, (*plain, answer), (), (rule,), "goal", text)
+
+
+def _placed(findings: Sequence[Finding], text: str) -> list[Finding]:
+    """What was found, with its place in the goal's own text."""
+    lines = text.split("\n")
+    inside = [finding for finding in findings if finding.span.line - 1 <= len(lines)]
+    if not inside:
+        end = Span("goal", len(lines), len(lines[-1]) + 1, len(lines), len(lines[-1]) + 2)
+        return [Finding("syntax", "the goal ends too early", end, hint="close what is open, and end with a literal")]
+    spans = [replace(f.span, line=f.span.line - 1, end_line=min(f.span.end_line - 1, len(lines))) for f in inside]
+    return [replace(finding, span=span) for finding, span in zip(inside, spans, strict=True)]
+
+
+def _attribute(variable: Variable) -> Attribute:
+    return Attribute(variable.name, str(variable.type), variable.type)
+
+
+def _example(program: Program) -> str:
+    known = program.declarations[0] if program.declarations else None
+    return f"{known.relation}({', '.join(known.columns)})" if known else 'closure("a", y)'
 
 
 def _unused(name: str, program: Program) -> str:

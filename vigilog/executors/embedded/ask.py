@@ -3,47 +3,156 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import count
 
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import DemandMachine, Plan
-from vigilog.executors.embedded.tables import Tables
+from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.goal import Goal
-from vigilog.language.syntax import Program
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Attribute,
+    Constant,
+    Constraint,
+    Declaration,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Variable,
+    names,
+)
 from vigilog.rewriting.magic import magic
 from vigilog.rewriting.normalize import normalize
 
+MOST_FORMS = 64  # of so many forms of goals the statements and work tables are kept
+
+
+@dataclass(frozen=True)
+class Form:
+    """A goal with variables for its constants, which are the first columns of its answers."""
+
+    rule: Rule
+    declaration: Declaration
+    constants: int
+
+    @property
+    def pattern(self) -> str:
+        return "b" * self.constants + "f" * (self.declaration.arity - self.constants)
+
 
 class Asker:
-    """A plain program whose base relations, and those `stored`, are tables."""
+    """A plain program whose base relations, and those `stored`, are tables.
+
+    Goals that differ only in their constants have one form: the same statements answer them, and the constants are the question.
+    """
 
     def __init__(self, program: Program, stored: Iterable[str], tables: Tables, rows: Mapping[str, int]) -> None:
         self.program, self.stored, self.tables, self.sizes = program, frozenset(stored), tables, rows
-        self.machines: dict[Goal, tuple[DemandMachine, Plan, str]] = {}
+        self.machines: dict[Form, tuple[DemandMachine, Plan, str] | None] = {}
         self.derived = self.rounds = 0
 
     def answers(self, goal: Goal) -> list[Row]:
-        machine = self.derive(goal)
+        self.derived = self.rounds = 0
+        form, constants = form_of(goal)
+        prepared = self._prepared(form)
+        if prepared is None:
+            return []
+        machine, plan, question = prepared
         try:
-            return machine.rows(goal.declaration.relation)
+            machine.seed(question, [constants])
+            machine.run(plan)
+            return [row[len(constants) :] for row in machine.rows(goal.declaration.relation)]
         finally:
             self.derived, self.rounds = machine.derived, machine.rounds
             machine.clear()
 
-    def derive(self, goal: Goal) -> DemandMachine:
-        """The work tables with everything the goal needs; clear them afterwards."""
-        if goal not in self.machines:
-            relation = goal.declaration.relation
-            plain = normalize(replace(self.program, declarations=(*self.program.declarations, goal.declaration), rules=(goal.rule,)))
-            asking = replace(plain, rules=(*self.program.rules, *plain.rules))
-            pattern = "f" * goal.declaration.arity
-            asked = magic(asking, [(relation, pattern)], self.stored)
-            derived = {rule.head.relation for rule in asking.rules} - self.stored
-            physical = {name: (name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}
-            machine = DemandMachine(asked.program, asked.levels, self.tables, physical)
-            question = asked.questions[relation, pattern]
-            self.machines[goal] = machine, machine.plan([question], {}, self.sizes), question
-        machine, plan, question = self.machines[goal]
-        machine.seed(question, [()])
-        machine.run(plan)
-        return machine
+    def _prepared(self, form: Form) -> tuple[DemandMachine, Plan, str] | None:
+        """What answers goals of a form; None if none of them can hold. Those used last are kept."""
+        if form in self.machines:
+            self.machines[form] = self.machines.pop(form)
+        else:
+            self.machines[form] = self._prepare(form)
+            if len(self.machines) > MOST_FORMS:
+                self._forget(next(iter(self.machines)))
+        return self.machines[form]
+
+    def _prepare(self, form: Form) -> tuple[DemandMachine, Plan, str] | None:
+        relation, declarations = form.declaration.relation, (*self.program.declarations, form.declaration)
+        plain = normalize(replace(self.program, declarations=declarations, rules=(form.rule,)))
+        if not plain.rules:
+            return None
+        asking = replace(plain, rules=(*self.program.rules, *plain.rules))
+        asked = magic(asking, [(relation, form.pattern)], self.stored)
+        derived = {rule.head.relation for rule in asking.rules} - self.stored
+        physical = {name: (name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}
+        machine = DemandMachine(asked.program, asked.levels, self.tables, physical)
+        question = asked.questions[relation, form.pattern]
+        return machine, machine.plan([question], {}, self.sizes), question
+
+    def _forget(self, form: Form) -> None:
+        prepared = self.machines.pop(form)
+        if prepared is not None:
+            machine = prepared[0]
+            for relation in machine.orders:
+                self.tables.execute(f"DROP TABLE {quote(machine.layout.tables[relation])}")
+
+
+def form_of(goal: Goal) -> tuple[Form, Row]:
+    """The form of a goal, and its constants.
+
+    >>> from vigilog.language.check import check
+    >>> from vigilog.language.goal import parse_goal
+    >>> from vigilog.language.printer import show_statement
+    >>> program = check('.decl edge(x: symbol, y: symbol)').program
+    >>> form, constants = form_of(parse_goal(program, 'edge("a", y), !edge(y, "a")'))
+    >>> show_statement(form.rule), constants
+    ('answer(k1, y) :- edge(k1, y), !edge(y, k1).', ('a',))
+    """
+    opener = _Opener(names(goal.rule, into_aggregates=True))
+    body = tuple(opener.literal(literal) for literal in goal.rule.body)
+    args = tuple(opener.term(arg) for arg in goal.rule.head.args)
+    known = tuple(opener.found.values())
+    attributes = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in known)
+    shown = tuple(replace(attribute, name=f"a{number}") for number, attribute in enumerate(goal.declaration.attributes, start=1))
+    rule = replace(goal.rule, heads=(replace(goal.rule.head, args=(*known, *args)),), body=body)
+    declaration = replace(goal.declaration, attributes=(*attributes, *shown))
+    return Form(rule, declaration, len(known)), tuple(value for _, value in opener.found)
+
+
+class _Opener:
+    """Puts variables for constants, one for each."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.fresh = (name for name in (f"k{number}" for number in count(1)) if name not in taken)
+        self.found: dict[tuple[str, Value], Variable] = {}
+
+    def term(self, term: Term) -> Term:
+        match term:
+            case Constant():
+                key = str(term.type), term.value
+                if key not in self.found:
+                    self.found[key] = Variable(next(self.fresh), term.type)
+                return self.found[key]
+            case Functor():
+                return replace(term, args=tuple(map(self.term, term.args)))
+            case Aggregate():
+                target = None if term.target is None else self.term(term.target)
+                return replace(term, target=target, body=tuple(map(self.literal, term.body)))
+        return term
+
+    def literal(self, literal: Literal) -> Literal:
+        match literal:
+            case Atom() | Constraint():
+                return replace(literal, args=tuple(map(self.term, literal.args)))
+            case Negation():
+                inner = replace(literal.literal, args=tuple(map(self.term, literal.literal.args)))
+                return replace(literal, literal=inner)
+            case Disjunction():
+                return replace(literal, branches=tuple(tuple(map(self.literal, branch)) for branch in literal.branches))
+        return literal
