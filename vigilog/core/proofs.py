@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-DEEP = 60
+DEEP, LARGE = 60, 1000  # a proof that is deeper, or has more lines, is told in steps
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
     """A literal that holds: stated, computed or absent (no rule), or derived by a rule from other literals that hold.
 
-    `relation` and `row` are those of an atom; `broken` marks what does not hold any more.
+    `relation` and `row` are those of an atom; `reads` says of what is no atom that it depends on relations all the same (negation, aggregates); `broken` marks
+    what does not hold any more. Proofs share their parts: as a tree, one can be exponentially larger than as steps.
     """
 
     literal: str
@@ -28,16 +29,22 @@ class Proof:
     because: tuple[Proof, ...] = ()
     relation: str = ""
     row: tuple[Any, ...] | None = None
-    negated: bool = False
+    reads: bool = False
     broken: bool = False
     depth: int = field(init=False, default=1)  # how many literals stand one above the other
+    size: int = field(init=False, default=1)  # how many literals it has as a tree, if they are not too many
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "depth", 1 + max((part.depth for part in self.because), default=0))
+        object.__setattr__(self, "size", min(1 + sum(part.size for part in self.because), LARGE + 1))
+
+    @property
+    def small(self) -> bool:
+        return self.depth <= DEEP and self.size <= LARGE
 
     def text(self) -> str:
-        """The proof as a tree, a line for each literal; a very deep one as numbered steps, each from earlier ones."""
-        if self.depth <= DEEP:
+        """The proof as a tree, a line for each literal; a deep or large one as numbered steps, each from earlier ones."""
+        if self.small:
             return "\n".join(self._lines("", ""))
         steps = self._flat()
         lines = [
@@ -47,8 +54,8 @@ class Proof:
         return "\n".join(lines)
 
     def json(self) -> dict[str, Any]:
-        """The proof as nested objects; a very deep one as a list of steps, each naming earlier ones by their numbers."""
-        if self.depth <= DEEP:
+        """The proof as nested objects; a deep or large one as a list of steps, each naming earlier ones by their numbers."""
+        if self.small:
             return self._fields() | ({"because": [part.json() for part in self.because]} if self.rule else {})
         flat = [step._fields() | ({"because": reasons} if step.rule else {}) for step, reasons in self._flat()]
         return self._fields() | {"steps": flat}

@@ -199,7 +199,7 @@ class Database:
     def _holds(self, leaf: Proof) -> bool:
         if leaf.row is not None:
             return bool(self.base[leaf.relation].among([leaf.row]))
-        return bool(self.views.answers(parse_goal(self.program, leaf.literal)))
+        return not leaf.reads or bool(self.views.answers(parse_goal(self.program, leaf.literal)))
 
     def close(self) -> None:
         self.views.close()

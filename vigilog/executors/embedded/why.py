@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 from vigilog.core.proofs import Proof
@@ -24,11 +24,11 @@ from vigilog.language.syntax import (
     Declaration,
     Functor,
     Literal,
-    Negation,
     Program,
     Rule,
     Term,
     Variable,
+    atoms,
     names,
     rename_literal,
     variables,
@@ -40,6 +40,15 @@ from vigilog.rewriting.magic import Asked, magic
 INSTANCE = "instance of a rule"
 
 
+@dataclass(frozen=True)
+class _Instances:
+    """A statement that gives values for these variables."""
+
+    sql: str
+    parameters: Mapping[str, str]
+    shown: Sequence[Variable]
+
+
 class Reasoner:
     """Proofs over the tables of a plain program's base relations."""
 
@@ -48,6 +57,7 @@ class Reasoner:
         self.tables, self.sizes = tables, rows
         self.derived = {rule.head.relation for rule in program.rules}
         self.machines: dict[str, tuple[DemandMachine, Plan, str]] = {}
+        self.statements: dict[object, _Instances] = {}
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it, None if it has none."""
@@ -88,7 +98,6 @@ class _Search:
             self.reached.setdefault(relation, []).append((size, step))
         self.found: dict[tuple[str, Row], Proof] = {}
         self.chosen: dict[tuple[str, Row], tuple[Rule, list[Literal]]] = {}
-        self.instances: dict[int, tuple[str, Mapping[str, str], list[Variable]]] = {}
 
     def proof(self, relation: str, row: Row) -> Proof | None:
         """A proof of a row, made of proofs of rows that were derived before it; without recursion, for proofs can be deep."""
@@ -133,8 +142,7 @@ class _Search:
             if literal.relation in self.reasoner.derived:
                 return self.found[literal.relation, row]
             return Proof(_fact(self.program, literal.relation, row), relation=literal.relation, row=row)
-        atom = literal.literal if isinstance(literal, Negation) and isinstance(literal.literal, Atom) else None
-        return Proof(show_literal(literal), relation=atom.relation if atom else "", negated=atom is not None)
+        return Proof(show_literal(literal), reads=any(True for _ in atoms((literal,))))
 
     def earlier(self, atom: Atom, relation: str, number: int) -> bool:
         """Whether an atom's row was derived before another row."""
@@ -159,28 +167,35 @@ class _Search:
 
     def bindings(self, rule: Rule, number: int) -> Iterator[dict[str, Term]]:
         """The values of a rule's variables in its instances that give a row."""
-        if id(rule) not in self.instances:
-            self.instances[id(rule)] = self._instances(rule)
-        sql, parameters, shown = self.instances[id(rule)]
-        for cells in self.machine.tables.execute(sql, {**parameters, "since": number - 1, "until": number}).fetchall():
+        statements, sizes = self.reasoner.statements, self.machine.sizes
+        grown = tuple(sizes.get(atom.relation, 0).bit_length() for atom in rule.body if isinstance(atom, Atom))
+        key = self.machine.layout.label, id(rule), grown
+        if key not in statements:
+            statements[key] = self._instances(rule)
+        found = statements[key]
+        for cells in self.machine.tables.execute(found.sql, {**found.parameters, "since": number - 1, "until": number}):
             bound: dict[str, Term] = {}
-            for variable, cell in zip(shown, cells, strict=False):
+            for variable, cell in zip(found.shown, cells, strict=False):
                 assert variable.type is not None, "checked programs are typed"
                 decode = decoder(variable.type)
                 bound[variable.name] = Constant(decode(cell) if decode else cell, variable.type, unsigned=variable.type.kind == "unsigned")
             yield bound
 
-    def _instances(self, rule: Rule) -> tuple[str, Mapping[str, str], list[Variable]]:
-        """A statement for the instances of a rule that give one row of its relation."""
+    def _instances(self, rule: Rule) -> _Instances:
+        """A statement for the instances of a rule that give one row of its relation.
+
+        What was derived for a question has the question's values in its columns, so looking there by one of them may find everything.
+        """
         shown = list({variable.name: variable for literal in (rule.head, *rule.body) for variable in variables(literal)}.values())
         attributes = tuple(Attribute(variable.name, "", variable.type) for variable in shown)
         machine = self.machine
         program = replace(machine.layout.program, declarations=(*machine.layout.program.declarations, Declaration(INSTANCE, attributes)))
         layout = WorkLayout(program, machine.tables, machine.physical, machine.layout.label)
         asking = rule.derive(Atom(INSTANCE, tuple(shown)), body=(rule.head, *rule.body))
-        chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=machine.expected(self.reasoner.sizes)))
+        rows = machine.expected(self.reasoner.sizes) | {relation: size * size for relation, size in machine.sizes.items()}
+        chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=rows))
         machine.serve(chosen.searches)
-        return chosen.sql.sql("sqlite", normalize_functions=False), chosen.parameters, shown
+        return _Instances(chosen.sql.sql("sqlite", normalize_functions=False), chosen.parameters, shown)
 
 
 def _named(rule: Rule) -> Rule:
