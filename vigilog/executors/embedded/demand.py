@@ -17,7 +17,7 @@ from vigilog.core.errors import Stopped
 from vigilog.core.schema import distinct
 from vigilog.core.values import Row, Type
 from vigilog.executors.embedded.tables import Tables, quote
-from vigilog.language.syntax import Atom, Program, Rule
+from vigilog.language.syntax import Atom, Program, Rule, atoms
 from vigilog.planning.indexes import needed_indexes
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
@@ -105,8 +105,9 @@ class DemandMachine:
                 reached |= {rule.head.relation for rule, _ in ready}
             steps: Plan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
             reader = OldState(self.old, changes)
-            for relation in (*reached, *(rule.head.relation for rule, _ in self.rules)):
-                self._create(relation)
+            for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
+                if relation not in self.old:
+                    self._create(relation)
             for rule, rank in live:
                 for place, atom in self._places(rule):
                     steps[rank].setdefault(atom.relation, []).append(self._step(rule, place, atom, reader, rows))
@@ -208,9 +209,8 @@ class DemandMachine:
 
     def _places(self, rule: Rule) -> list[tuple[int, Atom]]:
         """Where rows can come from: atoms of work tables and of inputs."""
-        atoms = [(place, literal) for place, literal in enumerate(rule.body) if isinstance(literal, Atom)]
         tables = (self.physical.keys() - self.inputs) | self.old.keys()
-        return [(place, atom) for place, atom in atoms if atom.relation not in tables]
+        return [(place, part) for place, part in enumerate(rule.body) if isinstance(part, Atom) and part.relation not in tables]
 
     def _step(self, rule: Rule, place: int, first: Atom, reader: OldState, rows: Mapping[str, int]) -> _Step:
         ordered = rule.derive(rule.head, body=(first, *(literal for index, literal in enumerate(rule.body) if index != place)))
