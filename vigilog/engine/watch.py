@@ -63,4 +63,8 @@ def delta_json(program: Program, relation: str, delta: Delta) -> dict[str, list[
 
 
 def to_line(answer: dict[str, Any]) -> str:
-    return json.dumps(answer, ensure_ascii=False)
+    """The answer as one line, for readers that take other characters for the end of a line, too."""
+    return json.dumps(answer, ensure_ascii=False).translate(_ENDS_OF_LINES)
+
+
+_ENDS_OF_LINES = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
