@@ -552,7 +552,7 @@ def test_nothing_is_left_behind(spark: SparkSession) -> None:
 
 LARGE = {
     "never-local": {"SMALL_ROWS": 0, "LOCAL_ROWS": 0, "MOST_PARTS": 1, "BROADCAST_ROWS": -1, "ROWS_A_PARTITION": 2},
-    "now-and-then": {"SMALL_ROWS": 3, "LOCAL_ROWS": 4, "MOST_PARTS": 2, "BROADCAST_ROWS": 3, "ROWS_A_PARTITION": 4},
+    "now-and-then": {"SMALL_ROWS": 3, "LOCAL_ROWS": 4, "MOST_PARTS": 2, "BROADCAST_ROWS": 3, "ROWS_A_PARTITION": 4, "ROUNDS_UNBOUNDED": 1},
 }
 
 
@@ -567,3 +567,14 @@ def test_large_deltas(name: str, limits: str, spark: SparkSession, tmp_path: Pat
     case = read_case(PROGRAMS / f"{name}.case")
     case.write_facts(tmp_path)
     assert by_engine(check(case.program).program, tmp_path, "spark") == case.expect
+
+
+@pytest.mark.parametrize("width", ["one partition", "several"])
+def test_planning_does_not_grow_with_the_rounds(width: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round joins what is derived with what is derived, so Spark's estimates of sizes are squared: after 40 rounds they would fill the memory."""
+    for constant, value in {"SMALL_ROWS": 0, "LOCAL_ROWS": 0}.items():
+        monkeypatch.setattr(machine, constant, value)
+    if width == "several":
+        monkeypatch.setattr(frames, "ROWS_A_PARTITION", 1)
+    walk = ".decl edge(x: number, y: number)\n.decl at(x: number)\n.output at\nat(0).\nat(y) :- at(x), edge(x, y), at(z), x - z < 2, x - z >= 0.\n"
+    assert len(evaluate(walk, {"edge": chain(40)}, "spark")["at"]) == 41

@@ -42,7 +42,7 @@ class Frames:
         self.actions = 0
         self.on_this_machine = not self.connect and str(session.sparkContext.master).startswith("local[")
         self.saved = {key: session.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
-        self.partitions = int(self.saved["spark.sql.shuffle.partitions"] or 2)
+        self.partitions = self.width = int(self.saved["spark.sql.shuffle.partitions"] or 2)
         self._tag_jobs()
 
     def begin(self) -> None:
@@ -88,9 +88,9 @@ class Frames:
 
         Plans that adapt cost an extra job for each shuffle and lose their partitioning, so a recursion does without.
         """
-        wanted = max(1, min(self.partitions, rows // ROWS_A_PARTITION + 1))
-        self.session.conf.set("spark.sql.shuffle.partitions", str(wanted))
-        self.session.conf.set("spark.sql.adaptive.enabled", "false" if recursive or wanted == 1 else "true")
+        self.width = max(1, min(self.partitions, rows // ROWS_A_PARTITION + 1))
+        self.session.conf.set("spark.sql.shuffle.partitions", str(self.width))
+        self.session.conf.set("spark.sql.adaptive.enabled", "false" if recursive or self.width == 1 else "true")
 
     def forget(self, view: str) -> None:
         self.session.catalog.dropTempView(view)

@@ -6,6 +6,10 @@ When a relation has many parts, the next action merges the small ones in passing
 
 The query is one SQL text, which Spark plans several times faster than the same as chained DataFrame calls. New rows keep the partitioning of the `DISTINCT` that made them,
 and so do their parts, so a part is never shuffled again; for that, columns have other names inside the query than outside it, and the number of partitions stays.
+
+Spark estimates the size of a join as the product of the sizes it joins, and a frame whose lineage is cut keeps its estimate. Where a recursion joins what it derives with what it
+derives, the estimate has twice as many digits after each round, and soon planning does nothing but multiply. Only a limit gives an estimate of its own, so such frames have one
+that is never reached. It costs nothing in one partition; in several it brings all rows together, so there it is applied once in a while, to all parts at once.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 SMALL_ROWS = 1_000  # up to so many new rows come to the driver
 LOCAL_ROWS = 20_000  # up to so many of them stay there
 MOST_PARTS = 6
+NO_LIMIT = 2**31 - 1  # the largest that Spark knows
+ROUNDS_UNBOUNDED = 10  # so many rounds may estimates grow in several partitions
 MOST_SURPRISES = 2  # so often in a component may few recent rows turn out to give many new ones, which costs an action more
 TAG, RECENT = "__relation", "__recent"
 
@@ -96,7 +102,7 @@ class FrameMachine:
         }
         self.texts: dict[tuple[int, int | None], str] = {}
         self.parameters = {}
-        self.surprises = 0
+        self.surprises = self.unbounded = 0
         self.frames.prepare(component.recursive, sum(self.sizes.values()))
         candidates: dict[str, list[str]] = {relation: [] for relation in component.relations}
         for relation, rows in facts(component).items():
@@ -161,11 +167,15 @@ class FrameMachine:
             if table is not None:
                 return self._add_local(relations, table)
             self.surprises += 1
-        merged = {relation: self._parts_to_merge(relation) for relation in relations}
+        bounded = self._bounded()
+        merged = {relation: self._parts_to_merge(relation, everything=bounded and self.frames.width > 1) for relation in relations}
         for relation, parts in merged.items():
             fresh += [self._wide(relations, relation, self._renamed(relation, view), "false") for view, _ in parts]
         counts = {f"n{i}": F.count_if((F.col(TAG) == i) & F.col(RECENT)) for i in range(len(relations))}
-        done, found = self.frames.settle(self.frames.sql(" UNION ALL ".join(fresh), self.parameters), counts)
+        text = " UNION ALL ".join(fresh)
+        if bounded:
+            text = f"SELECT * FROM ({text}) LIMIT {NO_LIMIT}"
+        done, found = self.frames.settle(self.frames.sql(text, self.parameters), counts)
         for index, relation in enumerate(relations):
             columns = [F.col(f"c{index}_{place}").alias(name) for place, name in enumerate(self._columns(relation))]
             own = done if len(relations) == 1 else done.where(F.col(TAG) == index)
@@ -253,10 +263,22 @@ class FrameMachine:
         for view, _ in merged:
             self.frames.forget(view)
 
-    def _parts_to_merge(self, relation: str) -> list[tuple[str, int]]:
+    def _bounded(self) -> bool:
+        """Whether it is time to give the estimates of sizes a bound (see above)."""
+        if not self.read_whole or sum(self.sizes.values()) > NO_LIMIT // 2:
+            return False
+        self.unbounded += 1
+        if self.frames.width == 1 or self.unbounded > ROUNDS_UNBOUNDED:
+            self.unbounded = 0
+            return True
+        return False
+
+    def _parts_to_merge(self, relation: str, *, everything: bool) -> list[tuple[str, int]]:
         """The newest parts, if there are too many: back to the first that is more than twice as large as all behind it."""
         self._close_local(relation)
         parts = self.relations[relation].parts
+        if everything:
+            return list(parts)
         if len(parts) <= MOST_PARTS:
             return []
         start = len(parts) - 1
