@@ -18,7 +18,8 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import VigilogError
 from vigilog.core.values import row_text, sorted_rows
-from vigilog.engine.database import Database, open_program
+from vigilog.engine.database import Database
+from vigilog.engine.opening import open_program
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import watch

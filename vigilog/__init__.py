@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vigilog.engine.database import Database
-    from vigilog.engine.database import open_program as open
     from vigilog.engine.evaluate import Result, evaluate
+    from vigilog.engine.opening import open_program as open
 
 __version__ = "0.1.0"
 __all__ = ["Database", "Result", "__version__", "evaluate", "open"]
@@ -17,7 +17,7 @@ _HOME = {
     "Database": ("vigilog.engine.database", "Database"),
     "Result": ("vigilog.engine.evaluate", "Result"),
     "evaluate": ("vigilog.engine.evaluate", "evaluate"),
-    "open": ("vigilog.engine.database", "open_program"),
+    "open": ("vigilog.engine.opening", "open_program"),
 }
 
 

@@ -19,9 +19,9 @@ from vigilog.cli.explain import Show, explained
 from vigilog.cli.progress import progress
 from vigilog.core.errors import DataError, ProgramError, Stopped, UsageError, VigilogError, counted
 from vigilog.core.values import row_text
-from vigilog.engine.database import open_program
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
+from vigilog.engine.opening import open_program
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines

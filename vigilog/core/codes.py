@@ -12,6 +12,7 @@ PROGRAM = {
     "arity": "A relation or functor has another number of arguments than it is declared with.",
     "duplicate": "A relation, column, type or option is given twice.",
     "input": "A relation has two `.input` directives.",
+    "key": "A `.key` names a column that its relation does not have, or a relation has two.",
     "type": "Two places that must have one type have different ones.",
     "range": "A constant does not fit its type, or something is larger than its limit.",
     "pattern": "The constant pattern of `match` is no regular expression.",
@@ -59,6 +60,25 @@ TRANSACTIONS = {
     "absent": "An update's old row is not there.",
     "columns": "A row has another number of columns than its relation.",
     "value": "A cell is no value of its column's type.",
+    "type": "A value of a key is none of its column's type.",
+    "key": "Two rows would have the same key, or a relation has none where one is needed.",
+}
+
+STORE = {
+    "no-data": "A folder is not a data folder, or not there.",
+    "folder": "A folder cannot be made or read, or is not empty where a new one is needed.",
+    "in-use": "Another process has the data folder open.",
+    "format": "A data folder was made by a later Vigilog.",
+    "program-changed": "A data folder was made with another program; `--define` changes its definitions.",
+    "facts": "A data folder that has data already was given facts to begin with.",
+    "has-rows": "A base relation that has rows would get other columns.",
+    "needed": "A relation cannot be dropped, because others are derived from it.",
+    "gap": "A state or a change that was asked for is no longer retained.",
+    "future": "A transaction was asked for that there is not yet.",
+    "large": "Rows were asked for that are too many to come to one process.",
+    "damaged": "Something stored is not as it was written. It is never taken for the truth; restore a backup.",
+    "read-only": "The data folder cannot be written.",
+    "disk": "The disk is full. Nothing was changed.",
 }
 
 SECTIONS = {
@@ -67,4 +87,5 @@ SECTIONS = {
     "Errors in data": DATA,
     "Errors while running": RUNNING,
     "Errors in a transaction": TRANSACTIONS,
+    "Errors of a data folder": STORE,
 }

@@ -42,6 +42,21 @@ class Delta:
         return Delta((self.plus - later.minus) | (later.plus - self.minus), (self.minus - later.plus) | (later.minus - self.plus))
 
 
+def modified(delta: Delta, key: tuple[int, ...]) -> list[tuple[Row, Row]]:
+    """The rows of a delta that replace each other, told by their key: the old one and the new one.
+
+    >>> modified(Delta(frozenset({("a", 2), ("b", 1)}), frozenset({("a", 1)})), (0,))
+    [(('a', 1), ('a', 2))]
+    """
+    old: dict[Row, list[Row]] = {}
+    new: dict[Row, list[Row]] = {}
+    for rows, by_key in ((delta.minus, old), (delta.plus, new)):
+        for row in rows:
+            by_key.setdefault(tuple(row[column] for column in key), []).append(row)
+    same = sorted(found for found in old.keys() & new.keys() if len(old[found]) == len(new[found]) == 1)
+    return [(old[found][0], new[found][0]) for found in same]
+
+
 def between(old: AbstractSet[Row], new: AbstractSet[Row]) -> Delta:
     """The change from one state of a relation to another."""
     return Delta(frozenset(new - old), frozenset(old - new))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from threading import RLock
 from types import TracebackType
 from typing import Any
 
@@ -14,70 +14,30 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
-from vigilog.engine.evaluate import checked_rows, read
-from vigilog.engine.places import inputs
-from vigilog.engine.transaction import Transaction, net_changes
-from vigilog.executors.choose import choose
+from vigilog.engine.compiled import Compiled, compiled
+from vigilog.engine.evaluate import read
+from vigilog.engine.ledger import Counting
+from vigilog.engine.step import Ledger, Outcome, Step
+from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Views
-from vigilog.files import reader
 from vigilog.files.place import Place
-from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
-from vigilog.language.parser import read_program
-from vigilog.language.syntax import Constant, Program, Rule
-from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, choose_strategies, counted_relations, stored_relations
-from vigilog.rewriting.passes import rewrite
+from vigilog.language.syntax import Program
+from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, choose_strategies
 from vigilog.rewriting.relevant import relevant
-from vigilog.rewriting.separate import separate
 
 MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored
 
 Facts = Mapping[str, Iterable[Iterable[Any]]]
 
 
-def open_program(
-    program: str | Path | Program,
-    facts: Facts | str | Path | None = None,
-    *,
-    strategy: str = "auto",
-    engine: str = "embedded",
-    budget: int | None = None,
-    strict: bool = False,
-) -> Database:
-    """Opens a program, given as text, file or tree, in memory, with its facts as rows or as a folder of files.
-
-    >>> db = open_program('''
-    ... .decl edge(x: symbol, y: symbol)
-    ... .decl closure(x: symbol, y: symbol)
-    ... .output closure
-    ... closure(x, y) :- edge(x, y).
-    ... closure(x, y) :- edge(x, z), closure(z, y).
-    ... ''', {"edge": [("a", "b")]})
-    >>> with db.transaction() as tx:
-    ...     tx.insert("edge", [("b", "c")])
-    >>> sorted(tx.changes["closure"].plus)
-    [('a', 'c'), ('b', 'c')]
-    >>> db.close()
-
-    `strategy` is `external`, `materialized`, `counted` or `auto`. A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict`, refused.
-    """
-    if isinstance(program, str) and "\n" not in program:
-        program = Path(program)
-    checked = check(read_program(program) if isinstance(program, Path) else program).program
-    if facts is None or isinstance(facts, Mapping):
-        rows = {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}
-        return Database(checked, rows, strategy, "embedded" if engine == "auto" else engine, budget, strict)
-    places = inputs(checked, facts)
-    for place in places.values():
-        if place.local:
-            reader.files(place)  # a source that is not there is an error, needed or not
-    return Database(checked, places, strategy, choose(engine, places.values(), []).engine, budget, strict)
-
-
 class Database:
-    """The relations of a program as of the last transaction. It holds tables: close it, or use it in a `with`."""
+    """The relations of a program as of the last transaction, in memory. It holds tables: close it, or use it in a `with`.
+
+    It may be used from several threads: one call at a time is served, the others wait.
+    """
 
     def __init__(
         self,
@@ -88,60 +48,80 @@ class Database:
         budget: int | None = None,
         strict: bool = False,
     ) -> None:
-        stated = _stated(program)
-        rules = tuple(rule for rule in program.rules if not _is_fact(rule))
-        derived = {head.relation for rule in rules for head in rule.heads}
-        given = {directive.relation for directive in program.directed("input")} | stated.keys() | facts.keys()
-        self.program = replace(program, rules=rules)
-        split, self.homes = separate(self.program, [name for name in program.relations if name in given or name not in derived])
-        self.plain = rewrite(split)
-        self.strategies = choose_strategies(self.plain, self.program.outputs, strategy)
-        self.stored = stored_relations(self.plain, self.strategies)
-        counted = counted_relations(self.plain, self.strategies)
-        self.views: Views
+        made = compiled(program, facts.keys(), strategy)
+        views: Views
         if engine == "spark":
             from vigilog.executors.spark.views import SparkViews
 
-            sources = {self.homes[name]: source for name, source in facts.items()}
-            told = {self.homes[name]: rows for name, rows in stated.items()}
-            needed = relevant(self.plain, [*self.program.outputs, *self.homes.values()])
-            self.views = SparkViews(needed, self.program.outputs, sources, self.stored, stated=told)
+            sources = {made.homes[name]: source for name, source in facts.items()}
+            told = {made.homes[name]: rows for name, rows in made.stated.items()}
+            needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
+            views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told)
         else:
-            rows = {home: _together(read(facts.get(name, ())), stated.get(name, ())) for name, home in self.homes.items()}
-            self.views = EmbeddedViews(self.plain, self.program.outputs, rows, self.stored, counted, budget, strict)
+            rows = {home: _together(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
+            views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict)
         self.overruns = (
             0 if strategy == "auto" and engine != "spark" else None
         )  # how often deriving on demand cost too much, where that matters
-        self.base = {name: Known(self.views, home) for name, home in self.homes.items()}
-        self.stats = self.views.stats
+        self.lock = RLock()
+        self._use(made, views, Counting())
+        try:
+            check_keys(self.program, self.base)
+        except BaseException:
+            self.close()
+            raise
+
+    def _use(self, made: Compiled, views: Views, ledger: Ledger, listeners: Sequence[Callable[[Outcome], None]] = ()) -> None:
+        self.compiled, self.views = made, views
+        self.program, self.homes, self.plain, self.strategies, self.stored = (
+            made.program,
+            made.homes,
+            made.plain,
+            made.strategies,
+            made.stored,
+        )
+        self.base = {name: Known(views, home) for name, home in made.homes.items()}
+        self.step = Step(made, views, self.base, ledger, listeners=list(listeners))
+        self.stats = views.stats
+
+    @property
+    def tx(self) -> int:
+        """The number of the last transaction."""
+        return self.step.ledger.last
 
     def apply(self, transaction: Transaction, *, dry_run: bool = False) -> dict[str, Delta]:
         """Applies a transaction; gives the changes of the views that changed. Raises DataError, and changes nothing, if it is refused.
 
         With `dry_run` the changes are told and nothing is applied.
         """
-        began = time.perf_counter()
-        changes = net_changes(self.program, self.base, transaction)
-        deltas = self.views.apply({self.homes[name]: delta for name, delta in changes.items()}, keep=not dry_run) if changes else {}
-        self.stats = self.views.stats if changes else Stats(self.views.stats.engine)
-        self.stats.ms = (time.perf_counter() - began) * 1000
-        if self.stats.recomputed and self.overruns is not None and not dry_run:
-            self.overruns += 1
-            if self.overruns == MOST_OVERRUNS:
-                self._store_views()
-        return deltas
+        return self.take(transaction, keep=not dry_run).deltas
+
+    def take(self, transaction: Transaction, *, keep: bool = True, kind: str = "change") -> Outcome:
+        """Applies a transaction; gives its number and all that it changed."""
+        with self.lock:
+            began = time.perf_counter()
+            outcome = self.step.take(transaction, keep=keep, kind=kind)
+            self.stats = self.views.stats if outcome.changes else Stats(self.views.stats.engine)
+            self.stats.ms = (time.perf_counter() - began) * 1000
+            if self.stats.recomputed and self.overruns is not None and keep:
+                self.overruns += 1
+                if self.overruns == MOST_OVERRUNS:
+                    self._store_views()
+            return outcome
 
     def _store_views(self) -> None:
         """Stores what was derived on demand until now, since that has turned out to cost too much."""
         reason = f"deriving it on demand went over its budget {MOST_OVERRUNS} times ({self.stats.recomputed})"
         stored = choose_strategies(self.plain, self.program.outputs, MATERIALIZED)
         changed = {name: replace(stored[name], reason=reason) for name, chosen in self.strategies.items() if chosen.name == EXTERNAL}
-        self.strategies |= changed
-        self.stored = stored_relations(self.plain, self.strategies)
+        self._rebuild(self.compiled.with_strategies(changed))
+
+    def _rebuild(self, made: Compiled) -> None:
+        """Goes on with other tables over the same base."""
         rows = {home: set(self.views.rows(home)) for home in self.homes.values()}
-        before, self.views = self.views, EmbeddedViews(self.plain, self.program.outputs, rows, self.stored)
+        before, views = self.views, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored)
+        self._use(made, views, self.step.ledger, self.step.listeners)
         before.close()
-        self.base = {name: Known(self.views, home) for name, home in self.homes.items()}
 
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
         """The changes that a transaction would cause; nothing is applied."""
@@ -152,7 +132,8 @@ class Database:
         """Collects changes and applies them at the end of the block, unless it ends in an error."""
         pending = Pending()
         yield pending
-        pending.changes = self.apply(pending.collected)
+        outcome = self.take(pending.collected)
+        pending.tx, pending.changes = outcome.tx, outcome.deltas
 
     def view(self, name: str) -> set[Row]:
         """All rows of an output relation."""
@@ -221,11 +202,18 @@ class Known:
     def among(self, rows: Collection[Row]) -> set[Row]:
         return self.views.among(self.home, rows)
 
+    def twice(self, columns: tuple[int, ...]) -> Row | None:
+        return self.views.twice(self.home, columns)
+
+    def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
+        return self.views.having(self.home, columns, values)
+
 
 class Pending:
-    """The changes of one transaction. After its block, `changes` holds what they did to the views."""
+    """The changes of one transaction. After its block, `tx` is its number and `changes` holds what they did to the views."""
 
     def __init__(self) -> None:
+        self.tx = 0
         self.collected: dict[str, dict[str, list[Any]]] = {}
         self.changes: dict[str, Delta] = {}
 
@@ -238,19 +226,6 @@ class Pending:
 
 def _lists(facts: Facts | None) -> dict[str, list[list[Any]]]:
     return {name: [list(row) for row in rows] for name, rows in (facts or {}).items()}
-
-
-def _is_fact(rule: Rule) -> bool:
-    return not rule.body and all(isinstance(arg, Constant) for head in rule.heads for arg in head.args)
-
-
-def _stated(program: Program) -> dict[str, set[Row]]:
-    """The rows that the program itself states."""
-    found: dict[str, set[Row]] = {}
-    for rule in program.rules:
-        for head in rule.heads if _is_fact(rule) else ():
-            found.setdefault(head.relation, set()).add(tuple(arg.value for arg in head.args if isinstance(arg, Constant)))
-    return found
 
 
 def _together(first: Iterable[Row], second: Iterable[Row]) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from vigilog.files.place import Place, is_uri
@@ -41,3 +42,12 @@ def inputs(program: Program, folder: str | Path) -> dict[str, Place]:
 
 def outputs(program: Program, folder: str | Path) -> list[Place]:
     return [place(d, program.relations[d.relation], folder) for d in program.directed("output")]
+
+
+def source_place(program: Program, relation: str, location: str, options: Mapping[str, str]) -> Place:
+    """A source named by hand; its format is told by `IO`, or else by the ending of its name."""
+    endings = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet", ".orc": "orc"}
+    stated = {"IO": endings.get(Path(location).suffix, "file"), **options}
+    stated["name" if stated["IO"] == "table" else "filename"] = location
+    directive = Directive("input", relation, tuple(stated.items()))
+    return place(directive, program.relations[relation], ".")

@@ -13,7 +13,7 @@ from vigilog.core.values import Row
 from vigilog.engine.evaluate import checked_rows
 from vigilog.language.syntax import Program
 
-OPERATIONS = ("delete", "insert", "update")
+OPERATIONS = ("delete", "insert", "update", "upsert", "delete_key")
 BOM = "\ufeff"
 
 Transaction = Mapping[str, Mapping[str, Any]]
@@ -23,6 +23,12 @@ class Known(Protocol):
     """A base relation, of which one can ask which rows it has."""
 
     def among(self, rows: Collection[Row]) -> set[Row]: ...
+
+    def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
+        """The rows that have one of some values in their columns."""
+
+    def twice(self, columns: tuple[int, ...]) -> Row | None:
+        """Values that several rows have in their columns, if there are any."""
 
 
 def parse_transaction(line: str | bytes) -> dict[str, Any]:
@@ -84,6 +90,12 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
                     raise DataError(f"{relation} has no row {json.dumps(shown, ensure_ascii=False)} to update", "absent")
                 deletions.setdefault(relation, []).extend(old)
                 insertions.setdefault(relation, []).extend(new)
+            elif operation in ("upsert", "delete_key"):
+                key = _key(program, relation)
+                new = list(_rows(program, relation, given)) if operation == "upsert" else []
+                wanted = {tuple(row[column] for column in key) for row in new} if new else set(_keys(program, relation, key, given))
+                deletions.setdefault(relation, []).extend(base[relation].having(key, wanted))
+                insertions.setdefault(relation, []).extend(new)
             else:
                 target = deletions if operation == "delete" else insertions
                 target.setdefault(relation, []).extend(_rows(program, relation, given))
@@ -92,6 +104,8 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
     for name in touched:
         going, coming = deletions.get(name, []), insertions.get(name, [])
         changes[name] = net(base[name].among([*going, *coming]), going, coming)
+        if name in program.keys and changes[name].plus:
+            _check_unique(program, name, base[name], changes[name])
     return {name: change for name, change in changes.items() if change}
 
 
@@ -107,6 +121,59 @@ def _rows(program: Program, relation: str, given: Any) -> Iterable[Row]:
     if not isinstance(given, list | tuple | set | frozenset) or any(not isinstance(row, list | tuple) for row in given):
         raise DataError(f"the rows of {relation} are a list of lists", "json")
     return checked_rows(program, relation, given)
+
+
+def _key(program: Program, relation: str) -> tuple[int, ...]:
+    if relation not in program.keys:
+        raise DataError(
+            f"{relation} has no key; declare one, like .key {relation}({program.relations[relation].columns[0] if program.relations[relation].columns else ''})",
+            "key",
+        )
+    return program.keys[relation]
+
+
+def _keys(program: Program, relation: str, key: tuple[int, ...], given: Any) -> Iterable[Row]:
+    """The values of a key, as they come from outside."""
+    types = [program.relations[relation].types[column] for column in key]
+    if not isinstance(given, list | tuple | set | frozenset) or any(
+        not isinstance(row, list | tuple) or len(row) != len(key) for row in given
+    ):
+        columns = ", ".join(program.relations[relation].columns[column] for column in key)
+        raise DataError(f"delete_key of {relation} takes a list of lists with the key's columns ({columns})", "json")
+    try:
+        return [tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in given]
+    except ValueError as reason:
+        raise DataError(f"a key of {relation}: {reason}", "type") from None
+
+
+def check_keys(program: Program, base: Mapping[str, Known]) -> None:
+    """Refuses data in which two rows have the same key."""
+    for relation, key in program.keys.items():
+        if relation in base and (value := base[relation].twice(key)) is not None:
+            rows = sorted(base[relation].having(key, [value]))
+            raise _twice(program, relation, key, rows[0], rows[1])
+
+
+def _check_unique(program: Program, relation: str, known: Known, change: Delta) -> None:
+    """Refuses a change after which two rows have the same key."""
+    key, seen = program.keys[relation], dict[Row, Row]()
+    for row in sorted(change.plus):
+        value = tuple(row[column] for column in key)
+        if value in seen:
+            raise _twice(program, relation, key, seen[value], row)
+        seen[value] = row
+    for row in known.having(key, seen.keys()) - change.minus:
+        raise _twice(program, relation, key, row, seen[tuple(row[column] for column in key)])
+
+
+def _twice(program: Program, relation: str, key: tuple[int, ...], one: Row, other: Row) -> DataError:
+    declaration = program.relations[relation]
+    shown = [
+        json.dumps([type_.to_json(cell) for type_, cell in zip(declaration.types, row, strict=True)], ensure_ascii=False)
+        for row in (one, other)
+    ]
+    columns = ", ".join(declaration.columns[column] for column in key)
+    return DataError(f"{relation} would have two rows with the same key ({columns}): {shown[0]} and {shown[1]}", "key")
 
 
 def _short(name: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from vigilog.core.delta import Delta
+from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import sorted_rows
@@ -53,13 +53,17 @@ def _applied(database: Database, transaction: Transaction, *, why: bool) -> dict
     return {"views": views}
 
 
-def delta_json(program: Program, relation: str, delta: Delta) -> dict[str, list[list[Any]]]:
+def delta_json(program: Program, relation: str, delta: Delta) -> dict[str, list[Any]]:
+    """A view's change as JSON; rows with a key that replace each other are also told in pairs."""
     types = program.relations[relation].types
 
     def rows(part: frozenset[Any]) -> list[list[Any]]:
         return [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in sorted_rows(part)]
 
-    return {"plus": rows(delta.plus), "minus": rows(delta.minus)}
+    found: dict[str, Any] = {"plus": rows(delta.plus), "minus": rows(delta.minus)}
+    if relation in program.keys and (pairs := modified(delta, program.keys[relation])):
+        found["modified"] = [{"old": rows(frozenset([old]))[0], "new": rows(frozenset([new]))[0]} for old, new in pairs]
+    return found
 
 
 def to_line(answer: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from vigilog.core.delta import Delta
@@ -10,6 +10,12 @@ from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
 from vigilog.executors.evaluation import Stats
 from vigilog.language.goal import Goal
+
+Settle = Callable[[Mapping[str, Delta]], None]
+
+
+def nothing(_: Mapping[str, Delta]) -> None:
+    """What is to be done with the changes of a transaction that concerns nobody else."""
 
 
 class Views(Protocol):
@@ -20,8 +26,17 @@ class Views(Protocol):
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         """Those of the rows that a base relation has."""
 
-    def apply(self, changes: Mapping[str, Delta], *, keep: bool = True) -> dict[str, Delta]:
-        """Applies net changes of base relations; gives the net changes of the views that changed. Without `keep`, nothing is applied."""
+    def having(self, relation: str, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
+        """The rows of a base relation that have one of some values in their columns."""
+
+    def twice(self, relation: str, columns: tuple[int, ...]) -> Row | None:
+        """Values that several rows of a base relation have in their columns, if there are any."""
+
+    def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
+        """Applies net changes of base relations; gives the net changes of the views that changed. Without `keep`, nothing is applied.
+
+        `settle` is told the changes while everything is in its new state and can still be taken back: if it raises, nothing has changed.
+        """
 
     def rows(self, relation: str) -> Iterable[Row]:
         """All rows of a base relation or of a view."""
@@ -31,5 +46,8 @@ class Views(Protocol):
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it, None if it has none."""
+
+    def attach(self) -> None:
+        """Goes on after others have worked on the same tables, and have failed."""
 
     def close(self) -> None: ...

@@ -200,6 +200,10 @@ class Builder(Transformer[Token, Any]):
         for relation, options in directed:
             self.statements.append(Directive(str(keyword)[1:], str(relation), tuple(options), self._span(relation)))
 
+    def key(self, keyword: Token, relation: Token, columns: list[Token]) -> None:
+        options = tuple((str(column), "") for column in columns)
+        self.statements.append(Directive("key", str(relation), options, self._span(relation, columns[-1])))
+
     def directed(self, relation: Token, options: list[tuple[str, str]] | None) -> tuple[Token, list[tuple[str, str]]]:
         return relation, options or []
 

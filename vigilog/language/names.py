@@ -79,6 +79,9 @@ def _check_declarations(program: Program, findings: Findings) -> None:
 def _check_directive(program: Program, directive: Directive, findings: Findings) -> None:
     if not _known(program, directive.relation, directive, findings):
         return
+    if directive.kind == "key":
+        _check_key(program, directive, findings)
+        return
     word = f".{directive.kind}"
     allowed = {"input": _OPTIONS.keys(), "output": _OPTIONS.keys() - {"nulls"}, "printsize": ()}[directive.kind]
     for key, value in directive.options:
@@ -100,12 +103,27 @@ def _check_directive(program: Program, directive: Directive, findings: Findings)
         findings.error("duplicate", f"the option {key} is given twice", directive.span)
 
 
+def _check_key(program: Program, directive: Directive, findings: Findings) -> None:
+    columns = program.relations[directive.relation].columns
+    for column in dict.fromkeys(name for name, _ in directive.options):
+        if column not in columns:
+            hint = did_you_mean(column, columns) or f"its columns are {', '.join(columns)}"
+            findings.error("key", f"{directive.relation} has no column {column}", directive.span, hint=hint)
+    if len(directive.option) < len(directive.options):
+        findings.error("duplicate", f"the key of {directive.relation} names a column twice", directive.span)
+
+
 def _check_directed_once(program: Program, findings: Findings) -> None:
+    for kind, what in (("input", "source"), ("key", "key")):
+        _check_once(program, kind, what, findings)
+
+
+def _check_once(program: Program, kind: str, what: str, findings: Findings) -> None:
     first: dict[str, Directive] = {}
-    for directive in program.directed("input"):
+    for directive in program.directed(kind):
         if directive.relation in first:
-            rule = f"a relation has one source; the first is at {first[directive.relation].span}"
-            findings.error("input", f"{directive.relation} has two .input directives", directive.span, rule=rule)
+            rule = f"a relation has one {what}; the first is at {first[directive.relation].span}"
+            findings.error(kind, f"{directive.relation} has two .{kind} directives", directive.span, rule=rule)
         first.setdefault(directive.relation, directive)
 
 

@@ -48,6 +48,8 @@ def show_statement(part: Statement) -> str:
         case Declaration():
             columns = ", ".join(f"{attribute.name}: {attribute.type_name}" for attribute in part.attributes)
             return " ".join([f".decl {part.relation}({columns})", *part.qualifiers])
+        case Directive(kind="key"):
+            return f".key {part.relation}({', '.join(column for column, _ in part.options)})"
         case Directive():
             options = ", ".join(f"{key}={_option(value)}" for key, value in part.options)
             return f".{part.kind} {part.relation}" + (f"({options})" if options else "")

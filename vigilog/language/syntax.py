@@ -166,7 +166,7 @@ class TypeDefinition:
 
 @dataclass(frozen=True)
 class Directive:
-    """`.input r(key=value, …)` and its kin; `kind` is `input`, `output` or `printsize`."""
+    """`.input r(key=value, …)` and its kin; `kind` is `input`, `output`, `printsize`, or `key`, whose options are columns."""
 
     kind: str
     relation: str
@@ -199,6 +199,14 @@ class Program:
 
     def directed(self, kind: str) -> tuple[Directive, ...]:
         return tuple(directive for directive in self.directives if directive.kind == kind)
+
+    @cached_property
+    def keys(self) -> Mapping[str, tuple[int, ...]]:
+        """The columns by which a relation's rows are told apart, for those that have a key."""
+        return {
+            directive.relation: tuple(self.relations[directive.relation].columns.index(column) for column, _ in directive.options)
+            for directive in self.directed("key")
+        }
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

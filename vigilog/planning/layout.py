@@ -32,5 +32,22 @@ class Layout:
         return {name: declaration.types or (BOOLEAN,) for name, declaration in self.program.relations.items()}
 
 
+class FileLayout(Layout):
+    """Names of tables that last: those of a relation do not depend on what else a program has."""
+
+    @cached_property
+    def tables(self) -> Mapping[str, str]:
+        return {name: file_table(name) for name in self.program.relations}
+
+
+def file_table(relation: str) -> str:
+    """The table of a relation in a file, which has other tables, too.
+
+    >>> file_table("edge"), file_table("Edge")
+    ('r_edge', 'r_^edge')
+    """
+    return "r_" + "".join(f"^{letter.lower()}" if letter.lower() != letter else letter for letter in relation)
+
+
 def _columns(declaration: Declaration) -> tuple[str, ...]:
     return tuple(distinct(declaration.columns).values()) or (PRESENT,)

@@ -74,10 +74,13 @@ class Counter:
         for kind in ("minus", "plus"):
             tables.create(self.relation, work(self.relation, kind))
         self.own = quote(self.layout.tables[self.relation])
-        for table, key in ((self.counts, f", PRIMARY KEY ({self.columns})"), (self.touched, "")):
-            tables.execute(f"CREATE TABLE {table} ({self.columns}, {NUMBER} INTEGER NOT NULL{key}){' WITHOUT ROWID' if key else ''}")
-        self._count_all(split)
-        tables.execute(f"DELETE FROM {self.touched}")
+        tables.create_work(work(self.relation, "touched"), f"({self.columns}, {NUMBER} INTEGER NOT NULL)")
+        if not tables.has(work(self.relation, "counts")):
+            tables.execute(
+                f"CREATE TABLE {self.counts} ({self.columns}, {NUMBER} INTEGER NOT NULL, PRIMARY KEY ({self.columns})) WITHOUT ROWID"
+            )
+            self._count_all(split)
+            tables.execute(f"DELETE FROM {self.touched}")
 
     def _count_all(self, split: Program) -> None:
         """Counts the proofs of all rows there are."""
@@ -132,7 +135,10 @@ class Counter:
         ).rowcount
         execute(f"DELETE FROM {self.counts} WHERE {NUMBER} = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})")
         there = f"SELECT DISTINCT {self.columns} FROM {self.touched} INTERSECT SELECT {self.columns} FROM {self.counts}"
-        gained = execute(f"INSERT INTO {plus} SELECT * FROM ({there}) EXCEPT SELECT * FROM {self.own}").rowcount
+        known = " AND ".join(f"o.{column} = t.{column}" for column in map(quote, self.layout.columns[self.relation]))
+        gained = execute(
+            f"INSERT INTO {plus} SELECT * FROM ({there}) AS t WHERE NOT EXISTS (SELECT 1 FROM {self.own} AS o WHERE {known})"
+        ).rowcount
         if lost:
             execute(f"DELETE FROM {self.own} WHERE ({self.columns}) IN (SELECT * FROM {minus})")
         if gained:

@@ -230,7 +230,7 @@ class DemandMachine:
         listed = ", ".join(map(quote, columns))
         types: tuple[Type, ...] = self.layout.types[relation]
         defined = ", ".join(f"{quote(name)} {AFFINITY[type_.kind]} NOT NULL" for name, type_ in zip(columns, types, strict=True))
-        self.tables.execute(f"CREATE TABLE {quote(self.layout.tables[relation])} ({defined}, UNIQUE ({listed}))")
+        self.tables.create_work(self.layout.tables[relation], f"({defined}, UNIQUE ({listed}))")
         self.orders[relation] = [tuple(range(len(columns)))]
 
     def serve(self, searches: Iterable[Search]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,23 +18,38 @@ from vigilog.files.place import Place
 from vigilog.files.writer import write
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Negation, Program, Rule
-from vigilog.planning.layout import Layout
+from vigilog.planning.layout import FileLayout, Layout
 from vigilog.planning.select import Choice, select
 
 
 class EmbeddedEvaluation:
     """The tables of an evaluated program."""
 
-    def __init__(self, program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch, *, resident: bool = False) -> None:
-        """Evaluates a plain program (see `rewriting.passes`) over the given rows; `resident` tables are there to be changed afterwards."""
+    def __init__(
+        self,
+        program: Program,
+        sources: Mapping[str, Iterable[Row]],
+        watch: Watch,
+        *,
+        resident: bool = False,
+        connection: sqlite3.Connection | None = None,
+        kept: Collection[str] = (),
+    ) -> None:
+        """Evaluates a plain program (see `rewriting.passes`) over the given rows; `resident` tables are there to be changed afterwards.
+
+        With a `connection` the tables are in a file; those of the relations in `kept` are there already.
+        """
         started = time.perf_counter()
         self.program, self.watch = program, watch
-        self.tables = Tables(Layout(program), watch, resident=resident)
+        self.tables = Tables(FileLayout(program) if connection else Layout(program), watch, resident=resident, connection=connection)
+        self.kept = kept
         self.stats = Stats("embedded")
         try:
             self._load(sources)
             machine = TableMachine(self.tables)
             for component in components(program):
+                if kept and all(relation in kept for relation in component.relations):
+                    continue
                 self.stats.rounds += fixpoint(component, machine, watch)
             self.stats.derived = machine.derived
         except BaseException:
@@ -46,7 +62,7 @@ class EmbeddedEvaluation:
     def _load(self, sources: Mapping[str, Iterable[Row]]) -> None:
         for relation in self.program.relations:
             self.tables.create(relation)
-            if relation in sources:
+            if relation in sources and relation not in self.kept:
                 self.watch.begin(f"reading {relation}")
                 self.tables.insert(relation, sources[relation])
 

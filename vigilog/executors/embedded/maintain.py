@@ -17,6 +17,7 @@ from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.stored import StoredComponent
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.fixpoint import fixpoint, is_fact
+from vigilog.executors.views import Settle
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Program
 from vigilog.rewriting.deltas import reads
@@ -44,9 +45,11 @@ class Maintainer:
         self.components = [component for component in self.components if component.rules]
         self.reads = [set().union(*(reads(rule) for rule in component.rules)) for component in self.components]
         self.changed: dict[str, Change] = {}
+        self.label = tables.label()
         self.base: dict[str, _BaseStatements] = {}
         self.derived = self.rounds = 0
-        tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
+        if not tables.durable:
+            tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
         self.sizes = {relation: tables.count(relation) for relation in program.relations}
         self.keepers: list[StoredComponent | Counter] = [
             Counter(program, component, tables, self.sizes, self._name)
@@ -61,9 +64,9 @@ class Maintainer:
         self.views = None if views is None else ExternalViews(views, tables, self._name)
 
     def apply(
-        self, changes: Mapping[str, Delta], wanted: Iterable[str], *, keep: bool = True, budget: int | None = None
+        self, changes: Mapping[str, Delta], wanted: Iterable[str], settle: Settle, *, keep: bool = True, budget: int | None = None
     ) -> dict[str, Delta]:
-        """Applies net changes of base relations; gives the net changes of the wanted relations that changed.
+        """Applies net changes of base relations; gives the net changes of the wanted relations that changed, after `settle` has been told them in the same transaction.
 
         Without `keep` everything is as before afterwards. More rows than the budget are not derived on demand: then it raises OverBudget, and nothing has changed.
         """
@@ -80,6 +83,7 @@ class Maintainer:
                     self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
                     self.views.machine.clear()
                 self._clear_changes()
+                settle(found)
         except BaseException:
             if self.views:
                 self.views.machine.forget()
@@ -88,7 +92,9 @@ class Maintainer:
             raise
         return found
 
-    def recompute(self, changes: Mapping[str, Delta], wanted: Sequence[str], views: Program, *, keep: bool = True) -> dict[str, Delta]:
+    def recompute(
+        self, changes: Mapping[str, Delta], wanted: Sequence[str], views: Program, settle: Settle, *, keep: bool = True
+    ) -> dict[str, Delta]:
         """Does what `apply` does, but evaluates views that are not stored anew, before and after, and compares."""
         machine = TableMachine(self.tables)
         before = self._whole(views, wanted, machine)
@@ -97,8 +103,10 @@ class Maintainer:
             found = {name: self._delta(name) for name in wanted if name in self.changed}
             after = self._whole(views, wanted, machine)
             self._clear_changes()
+            found |= {name: delta for name in before if (delta := between(before[name], after[name]))}
+            settle(found)
         self.derived += machine.derived
-        return found | {name: delta for name in before if (delta := between(before[name], after[name]))}
+        return found
 
     def _whole(self, views: Program, wanted: Sequence[str], machine: TableMachine) -> dict[str, set[Row]]:
         """All rows of views that are not stored."""
@@ -167,7 +175,7 @@ class Maintainer:
         return ", ".join(map(quote, self.layout.columns[relation]))
 
     def _name(self, relation: str, kind: str) -> str:
-        return f"{self.layout.tables[relation]}__{kind}"
+        return f"{self.layout.tables[relation]} {kind}" + ("" if kind == "counts" else f" {self.label}")
 
 
 class ExternalViews:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
 from vigilog.core.errors import Stopped
@@ -19,10 +20,12 @@ _LIMITS = ("stack overflow", "too many", "at most", "too deep", "Expression tree
 FEW = 20  # up to so many rows are looked up one by one
 CACHE_KIB = 2_000_000
 STEPS_BETWEEN_LOOKS = 200_000
+_LABELS = count(1)
 
 
 class Tables:
-    """A private SQLite database: in memory if it is `resident`; otherwise until it outgrows its cache, then in a temporary file.
+    """Relations in an SQLite database: the file that a `connection` leads to, whose work tables are temporary and whose relations may be there already;
+    or a private one, in memory if it is `resident`, otherwise until it outgrows its cache, then in a temporary file.
 
     A resident one commits at once; SQLite looks through all pages of the other at each commit.
 
@@ -30,21 +33,26 @@ class Tables:
     a statement is about to search by columns that no index begins with.
     """
 
-    def __init__(self, layout: Layout, watch: Watch, *, resident: bool = False) -> None:
+    def __init__(self, layout: Layout, watch: Watch, *, resident: bool = False, connection: sqlite3.Connection | None = None) -> None:
         self.layout, self.watch = layout, watch
         self.dialect = SqliteDialect()
         self.undefined = 0
-        self.statements = self.labels = 0
+        self.statements = 0
         self.orders: dict[str, list[Order]] = {}
         self.added: list[tuple[str, Order]] = []  # indexes made since the transaction began
         self.registered: set[str] = set()
         self.encoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}  # None for a relation whose rows are stored as they are
         self.decoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}
         self.stopped: BaseException | None = None
-        self.connection = sqlite3.connect(":memory:" if resident else "", isolation_level=None, cached_statements=10_000)
+        self.durable = connection is not None
+        self.made: set[str] = set()  # the work tables
+        self.connection = connection or _private(resident)
         self.cursor = self.connection.cursor()
-        for pragma in (f"cache_size=-{CACHE_KIB}", "journal_mode=OFF", "synchronous=OFF", "temp_store=MEMORY", "locking_mode=EXCLUSIVE"):
-            self.connection.execute(f"PRAGMA {pragma}")
+        self.attach()
+
+    def attach(self) -> None:
+        """Makes the connection call these tables' functions; of several on one connection, those that did it last."""
+        self.registered.clear()
         self.connection.create_function("v_undefined", 0, self._count_undefined)
         for name, class_ in AGGREGATES.items():
             self.connection.create_aggregate(name, 1, class_)
@@ -52,25 +60,31 @@ class Tables:
 
     def label(self) -> str:
         """A prefix for names of tables that nothing else has."""
-        self.labels += 1
-        return str(self.labels)
+        return str(next(_LABELS))
 
     def create(self, relation: str, table: str | None = None) -> str:
-        """Makes an empty table for a relation's rows; gives its quoted name."""
+        """Makes a table for a relation's rows, unless the file has it, or an empty work table; gives its quoted name."""
         types = self.layout.types[relation]
         columns = [f"{quote(name)} {AFFINITY[t.kind]} NOT NULL" for name, t in zip(self.layout.columns[relation], types, strict=True)]
         name = quote(table or self.layout.tables[relation])
         key = ", ".join(map(quote, self.layout.columns[relation]))
-        self.execute(f"CREATE TABLE {name} ({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
         if table is None:
-            self.orders[relation] = [tuple(range(len(types)))]
+            self.execute(f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
+            self.orders[relation] = [tuple(range(len(types))), *self._known_orders(relation)]
+        else:
+            self.create_work(table, f"({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
         return name
+
+    def create_work(self, table: str, defined: str) -> None:
+        """Makes an empty work table, which nobody else sees."""
+        self.execute(f"CREATE {'TEMP ' if self.durable else ''}TABLE {quote(table)} {defined}")
+        self.made.add(table)
 
     def create_numbered(self, relation: str, table: str) -> None:
         """Makes an empty table for some rows of a relation, which are numbered as they come."""
         columns, types = self.layout.columns[relation], self.layout.types[relation]
         defined = ", ".join(f"{quote(name)} {AFFINITY[t.kind]} NOT NULL" for name, t in zip(columns, types, strict=True))
-        self.execute(f"CREATE TABLE {quote(table)} ({defined}, UNIQUE ({', '.join(map(quote, columns))}))")
+        self.create_work(table, f"({defined}, UNIQUE ({', '.join(map(quote, columns))}))")
 
     def numbering(self, relation: str) -> str:
         """What the number of a row is called in a numbered table: SQLite has three names for it, one of which no column has."""
@@ -92,9 +106,8 @@ class Tables:
     def insert_stored(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" for _ in self.layout.columns[relation])
         try:
-            self.execute("BEGIN")
-            self.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", rows)
-            self.execute("COMMIT")
+            with self.together():
+                self.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", rows)
         except sqlite3.OperationalError as reason:
             raise self.translated(reason) from None
 
@@ -105,10 +118,13 @@ class Tables:
         """All rows as values, sorted."""
         return self.rows_of(relation, self.layout.tables[relation], order=True)
 
-    def rows_of(self, relation: str, table: str, *, order: bool = False) -> Iterator[Row]:
-        """All rows of a table for rows of a relation, as values."""
+    def rows_of(
+        self, relation: str, table: str, where: str = "", parameters: tuple[Any, ...] = (), *, order: bool = False
+    ) -> Iterator[Row]:
+        """The rows of a table for rows of a relation, as values."""
         columns = ", ".join(map(quote, self.layout.columns[relation]))
-        cursor = self.execute(f"SELECT {columns} FROM {quote(table)}{f' ORDER BY {columns}' if order else ''}")
+        condition = (f" WHERE {where}" if where else "") + (f" ORDER BY {columns}" if order else "")
+        cursor = self.execute(f"SELECT {columns} FROM {quote(table)}{condition}", parameters)
         if not self.layout.program.relations[relation].attributes:
             return (() for _ in cursor)
         if relation not in self.decoders:
@@ -135,31 +151,62 @@ class Tables:
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
         """What is done inside happens as a whole, or, after an error or without `keep`, not at all. Indexes made inside stay."""
+        within = self.connection.in_transaction
         self.added = []
-        self.execute("BEGIN")
+        self.execute("SAVEPOINT vigilog" if within else "BEGIN IMMEDIATE" if self.durable else "BEGIN")
         try:
             yield
+            if keep:
+                self.execute("RELEASE vigilog" if within else "COMMIT")
         except BaseException:
-            self._roll_back()
+            self._roll_back(within)
             raise
-        if keep:
-            self.execute("COMMIT")
-        else:
-            self._roll_back()
+        if not keep:
+            self._roll_back(within)
 
-    def _roll_back(self) -> None:
-        self.connection.rollback()
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Statements that are faster as one transaction; they may be a part of one already."""
+        within = self.connection.in_transaction
+        if not within:
+            self.execute("BEGIN")
+        yield
+        if not within:
+            self.execute("COMMIT")
+
+    def _roll_back(self, within: bool) -> None:
+        if within:
+            self.connection.execute("ROLLBACK TO vigilog")
+            self.connection.execute("RELEASE vigilog")
+        elif self.connection.in_transaction:
+            self.connection.rollback()
         for relation, order in self.added:
             self._index(relation, order)
 
     def _index(self, relation: str, order: Order) -> None:
         table = self.layout.tables[relation]
-        name = quote(f"{table}_by_{'_'.join(str(column) for column in order)}")
+        name = quote(f"{table} by {' '.join(map(str, order))}")
         over = ", ".join(quote(self.layout.columns[relation][column]) for column in order)
         self.execute(f"CREATE INDEX {name} ON {quote(table)} ({over})")
 
+    def _known_orders(self, relation: str) -> list[Order]:
+        """The indexes that a file already has."""
+        begin = f"{self.layout.tables[relation]} by "
+        names = self.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = ?", (self.layout.tables[relation],))
+        return [tuple(map(int, name.removeprefix(begin).split())) for (name,) in names if name.startswith(begin)]
+
+    def has(self, table: str) -> bool:
+        """Whether a file has a table."""
+        return bool(self.execute("SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone())
+
     def close(self) -> None:
-        self.connection.close()
+        """Ends a private database; of a file, only the work tables."""
+        if not self.durable:
+            self.connection.close()
+            return
+        for (name,) in self.connection.execute("SELECT name FROM temp.sqlite_master WHERE type = 'table'").fetchall():
+            if name in self.made:
+                self.connection.execute(f"DROP TABLE temp.{quote(name)}")
 
     def encoded(self, relation: str, rows: Iterable[Row]) -> Iterable[tuple[Any, ...]]:
         """Rows as they are stored."""
@@ -219,6 +266,25 @@ class Contents:
         stored = next(iter(self.tables.encoded(self.relation, [row])))
         return self.tables.execute(self.sql, tuple(stored)).fetchone() is not None
 
+    def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
+        """The rows that have one of some values in their columns."""
+        self.tables.serve([Search(self.relation, frozenset(columns))])
+        names, encoders = self.tables.layout.columns[self.relation], [encoder(type_) for type_ in self.tables.layout.types[self.relation]]
+        where = " AND ".join(f"{quote(names[column])} = ?" for column in columns)
+        found: set[Row] = set()
+        for value in values:
+            stored = [e(v) if (e := encoders[column]) else v for column, v in zip(columns, value, strict=True)]
+            found.update(self.tables.rows_of(self.relation, self.tables.layout.tables[self.relation], where, tuple(stored)))
+        return found
+
+    def twice(self, columns: tuple[int, ...]) -> Row | None:
+        """Values that several rows have in their columns, if there are any."""
+        layout, names = self.tables.layout, [self.tables.layout.columns[self.relation][column] for column in columns]
+        listed = ", ".join(map(quote, names))
+        found = self.tables.execute(f"SELECT {listed} FROM {self.table} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1").fetchone()
+        decoders = [decoder(layout.types[self.relation][column]) for column in columns]
+        return found and tuple(d(v) if d else v for d, v in zip(decoders, found, strict=True))
+
     def among(self, rows: Collection[Row]) -> set[Row]:
         """Those of the rows that the relation has."""
         if len(rows) <= FEW:
@@ -227,14 +293,20 @@ class Contents:
         execute, same = self.tables.execute, zip(columns, map(quote, self.tables.layout.columns[self.relation]), strict=True)
         execute(f"CREATE TEMP TABLE looked_up ({', '.join(columns)})")
         marks = ", ".join("?" for _ in columns)
-        execute("BEGIN")
-        self.tables.connection.executemany(f"INSERT INTO looked_up VALUES ({marks})", self.tables.encoded(self.relation, listed))
-        found = execute(
-            f"SELECT l.rowid FROM looked_up AS l CROSS JOIN {self.table} AS r ON {' AND '.join(f'r.{b} = l.{a}' for a, b in same)}"
-        ).fetchall()
-        execute("COMMIT")
+        with self.tables.together():
+            self.tables.connection.executemany(f"INSERT INTO looked_up VALUES ({marks})", self.tables.encoded(self.relation, listed))
+            found = execute(
+                f"SELECT l.rowid FROM looked_up AS l CROSS JOIN {self.table} AS r ON {' AND '.join(f'r.{b} = l.{a}' for a, b in same)}"
+            ).fetchall()
         execute("DROP TABLE looked_up")
         return {listed[number - 1] for (number,) in found}
+
+
+def _private(resident: bool) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:" if resident else "", isolation_level=None, cached_statements=10_000, check_same_thread=False)
+    for pragma in (f"cache_size=-{CACHE_KIB}", "journal_mode=OFF", "synchronous=OFF", "temp_store=MEMORY", "locking_mode=EXCLUSIVE"):
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
 
 
 def quote(name: str) -> str:

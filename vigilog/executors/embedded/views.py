@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from vigilog.executors.embedded.executor import EmbeddedEvaluation
 from vigilog.executors.embedded.maintain import Maintainer
 from vigilog.executors.embedded.why import Reasoner
 from vigilog.executors.evaluation import Stats
+from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Program
@@ -28,7 +30,8 @@ ENOUGH = 200_000  # rows derived on demand for one transaction, until it is know
 class EmbeddedViews:
     """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept, some of them `counted`.
 
-    A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict`, refused.
+    A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict`, refused. With a `connection`, the tables are
+    in the file it leads to, where those of the relations in `kept` are as they should be.
     """
 
     def __init__(
@@ -40,14 +43,16 @@ class EmbeddedViews:
         counted: Collection[str] = (),
         budget: int | None = None,
         strict: bool = False,
+        connection: sqlite3.Connection | None = None,
+        kept: Collection[str] = (),
     ) -> None:
         self.views, self.stored, self.budget, self.strict, self.enough = tuple(views), stored, budget, strict, ENOUGH
         needed = relevant(program, [*self.views, *rows])
-        kept = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation in stored))
+        stored_part = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation in stored))
         self.on_demand = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation not in stored))
-        self.evaluation = EmbeddedEvaluation(kept, rows, Watch(), resident=True)
+        self.evaluation = EmbeddedEvaluation(stored_part, rows, Watch(), resident=True, connection=connection, kept=kept)
         self.tables, self.stats = self.evaluation.tables, self.evaluation.stats
-        self.maintainer = Maintainer(kept, self.tables, external(needed, stored) if self.on_demand.rules else None, counted)
+        self.maintainer = Maintainer(stored_part, self.tables, external(needed, stored) if self.on_demand.rules else None, counted)
         self.asker = Asker(program, stored, self.tables, self.maintainer.sizes)
         self.reasoner = Reasoner(program, self.tables, self.maintainer.sizes)
         self.contents = {name: self.tables.contents(name) for name in rows}
@@ -55,9 +60,15 @@ class EmbeddedViews:
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         return self.contents[relation].among(rows)
 
-    def apply(self, changes: Mapping[str, Delta], *, keep: bool = True) -> dict[str, Delta]:
+    def having(self, relation: str, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
+        return self.contents[relation].having(columns, values)
+
+    def twice(self, relation: str, columns: tuple[int, ...]) -> Row | None:
+        return self.contents[relation].twice(columns)
+
+    def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
         began, statements, undefined = time.perf_counter(), self.tables.statements, self.tables.undefined
-        deltas, reason = self._change(changes, keep=keep)
+        deltas, reason = self._change(changes, settle, keep=keep)
         self.stats = Stats(
             "embedded",
             ms=(time.perf_counter() - began) * 1000,
@@ -69,15 +80,15 @@ class EmbeddedViews:
         )
         return deltas
 
-    def _change(self, changes: Mapping[str, Delta], *, keep: bool) -> tuple[dict[str, Delta], str]:
+    def _change(self, changes: Mapping[str, Delta], settle: Settle, *, keep: bool) -> tuple[dict[str, Delta], str]:
         """The changes of the views, and why they had to be recomputed, if they had."""
         budget = self.enough if self.budget is None else self.budget
         try:
-            return self.maintainer.apply(changes, self.views, keep=keep, budget=budget), ""
+            return self.maintainer.apply(changes, self.views, settle, keep=keep, budget=budget), ""
         except OverBudget as reason:
             if self.strict:
                 raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
-            deltas = self.maintainer.recompute(changes, self.views, self.on_demand, keep=keep)
+            deltas = self.maintainer.recompute(changes, self.views, self.on_demand, settle, keep=keep)
             self.enough = max(ENOUGH, self.maintainer.derived)  # so much may be derived on demand before recomputing is cheaper
             return deltas, reason.message
 
@@ -91,6 +102,10 @@ class EmbeddedViews:
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         return self.reasoner.proofs(relation, rows)
+
+    def attach(self) -> None:
+        """Goes on after others have used the connection."""
+        self.tables.attach()
 
     def close(self) -> None:
         self.evaluation.close()

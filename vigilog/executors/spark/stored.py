@@ -7,6 +7,7 @@ many. A tail that has grown is folded in, which settles the relation anew. A rel
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.executors.spark.frames import Frames
 from vigilog.files.place import Place
+from vigilog.spark import snapshots
+from vigilog.spark.snapshots import Written
 from vigilog.spark.sources import REFUSED, read, refusal, told_by_reader
 from vigilog.spark.values import from_arrow, to_arrow
 
@@ -27,6 +30,14 @@ LOCAL_ROWS = 20_000  # a relation with no more rows is kept in this process
 SHORT_TAIL, LONG_TAIL = 20_000, 200_000  # a tail is never folded in below the one, always above the other,
 FOLDED_PART = 100  # and between them when it is more than one row in so many
 _NUMBER = "__number"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A relation as it was written once, and what has changed since."""
+
+    written: Written
+    tail: Delta
 
 
 class Snapshot:
@@ -88,8 +99,13 @@ class Snapshot:
             self.settled.unpersist()
 
 
-def load(frames: Frames, relation: str, source: Iterable[Row] | Place | None) -> Snapshot:
+def load(frames: Frames, relation: str, source: Iterable[Row] | Place | Kept | None) -> Snapshot:
     """A relation as its source has it."""
+    if isinstance(source, Kept):
+        columns, types = frames.layout.columns[relation], frames.layout.types[relation]
+        return Snapshot(
+            frames, relation, source.tail, snapshots.read(frames.session, source.written, columns, types).persist(), source.written.rows
+        )
     if not isinstance(source, Place):
         rows = frozenset(source or ())
         snapshot = Snapshot(frames, relation, Delta(plus=rows))
@@ -133,6 +149,34 @@ def among(snapshot: Snapshot, rows: Collection[Row]) -> set[Row]:
     asked = F.broadcast(frames.session.createDataFrame(_numbered(frames, snapshot.relation, open_)))
     matched = settled.alias("s").join(asked.alias("l"), _same(settled.columns)).select(_NUMBER)
     return found | {open_[number] for number in frames.act(matched.toArrow)[_NUMBER].to_pylist()}
+
+
+def having(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) -> set[Row]:
+    """The rows of a relation that have one of some values in their columns: one action, none if that is known here."""
+    from pyspark.sql import functions as F
+
+    tail, settled, frames = snapshot.tail, snapshot.settled, snapshot.frames
+    wanted = set(values)
+    found = {row for row in tail.plus if tuple(row[column] for column in columns) in wanted}
+    if settled is None or not wanted:
+        return found
+    names = [frames.layout.columns[snapshot.relation][column] for column in columns]
+    types = [frames.layout.types[snapshot.relation][column] for column in columns]
+    asked = F.broadcast(frames.session.createDataFrame(to_arrow(names, types, sorted(wanted))))
+    matched = settled.join(asked, names, "left_semi").select(*(F.col(f"`{name}`") for name in settled.columns))
+    rows = set(rows_of(frames, snapshot.relation, frames.act(matched.toArrow)))
+    return found | (rows - tail.minus)
+
+
+def twice(snapshot: Snapshot, columns: Sequence[int]) -> Row | None:
+    """Values that several rows have in their columns, if there are any."""
+    from pyspark.sql import functions as F
+
+    frames, names = snapshot.frames, [snapshot.frames.layout.columns[snapshot.relation][column] for column in columns]
+    grouped = snapshot.exact.groupBy(*(F.col(f"`{name}`") for name in names)).count()
+    found = frames.act(grouped.where(F.col("count") > 1).select(*(F.col(f"`{name}`") for name in names)).limit(1).toArrow)
+    types = [frames.layout.types[snapshot.relation][column] for column in columns]
+    return next(iter(from_arrow(types, found)), None)
 
 
 def _same(columns: Sequence[str]) -> Column:

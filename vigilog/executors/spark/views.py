@@ -23,7 +23,8 @@ from vigilog.executors.spark import stored as keeping
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.frames import Frames
 from vigilog.executors.spark.machine import FrameMachine
-from vigilog.executors.spark.stored import Snapshot
+from vigilog.executors.spark.stored import Kept, Snapshot
+from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import Goal
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS_FOR_PROOFS = 1_000_000
 
-Sources = Mapping[str, Iterable[Row] | Place]
+Sources = Mapping[str, Iterable[Row] | Place | Kept]
 
 
 class SparkViews:
@@ -82,8 +83,7 @@ class SparkViews:
 
     # -- transactions
 
-    def apply(self, changes: Mapping[str, Delta], *, keep: bool = True) -> dict[str, Delta]:
-        """Applies net changes of base relations; gives the net changes of the views that changed. Without `keep`, nothing is applied."""
+    def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
         states = self.external.states
         with self._working("maintaining"):
             (self.stats.statements, self.stats.spark_jobs), self.looked_up = self.looked_up, (0, 0)
@@ -96,15 +96,22 @@ class SparkViews:
             given |= {states[name].gained: delta.plus for name, delta in changes.items()}
             try:
                 self.machine.run(tables, given)
-                found = {name: changes.get(name) or self._delta(name) for name in self.views}
+                found = {name: delta for name in self.views if (delta := changes.get(name) or self._delta(name))}
                 if keep:
                     for name in self.stored:
                         after[name] = self._amended(name, found.get(name))
-                    self.snapshots |= after
+                before, self.snapshots = self.snapshots, self.snapshots | after
+                try:
+                    settle(found)
+                except BaseException:
+                    self.snapshots = before
+                    raise
+                if not keep:
+                    self.snapshots = before
             finally:
                 self._count(self.machine)
                 self.machine.clear()
-        return {name: delta for name, delta in found.items() if delta}
+        return found
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         """Those of some rows that a base relation or a stored view has. What it costs counts as a part of the transaction that follows."""
@@ -113,6 +120,18 @@ class SparkViews:
             found = keeping.among(self.snapshots[relation], rows)
         self.looked_up = before[0] + self.stats.statements, before[1] + self.stats.spark_jobs
         return found
+
+    def having(self, relation: str, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
+        """The rows of a base relation that have one of some values in their columns. What it costs counts as a part of the transaction that follows."""
+        before = self.looked_up
+        with self._working("looking up"):
+            found = keeping.having(self.snapshots[relation], columns, values)
+        self.looked_up = before[0] + self.stats.statements, before[1] + self.stats.spark_jobs
+        return found
+
+    def twice(self, relation: str, columns: tuple[int, ...]) -> Row | None:
+        with self._working("looking up"):
+            return keeping.twice(self.snapshots[relation], columns)
 
     # -- answers
 
@@ -156,6 +175,9 @@ class SparkViews:
         with closing(EmbeddedViews(needed, (), {name: self.rows(name) for name in base})) as views:
             return views.proofs(relation, rows)
 
+    def attach(self) -> None:
+        """Nobody else works on frames."""
+
     def close(self) -> None:
         for snapshot in self.snapshots.values():
             snapshot.forget()
@@ -163,7 +185,7 @@ class SparkViews:
 
     # -- what is kept
 
-    def _load(self, relation: str, source: Iterable[Row] | Place | None, stated: Collection[Row]) -> Snapshot:
+    def _load(self, relation: str, source: Iterable[Row] | Place | Kept | None, stated: Collection[Row]) -> Snapshot:
         snapshot = keeping.load(self.frames, relation, source)
         new = frozenset(stated) - keeping.among(snapshot, stated)
         return snapshot.after(Delta(plus=new)) if new else snapshot

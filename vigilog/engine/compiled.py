@@ -1,0 +1,80 @@
+"""A program as transactions see it: what is base, what is derived, how each view is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from vigilog.core.values import Row
+from vigilog.language.printer import show_statement
+from vigilog.language.strata import components
+from vigilog.language.syntax import Constant, Declaration, Program, Rule, atoms
+from vigilog.planning.strategy import Strategy, choose_strategies, counted_relations, stored_relations
+from vigilog.rewriting.passes import rewrite
+from vigilog.rewriting.separate import separate
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """`program` is as written, less the rows that it states, which are `stated`. `plain` is what is maintained; in it a base relation's rows are at `homes`."""
+
+    program: Program
+    stated: Mapping[str, set[Row]]
+    homes: Mapping[str, str]
+    plain: Program
+    strategies: dict[str, Strategy]
+
+    @property
+    def stored(self) -> set[str]:
+        return stored_relations(self.plain, self.strategies)
+
+    @property
+    def counted(self) -> set[str]:
+        return counted_relations(self.plain, self.strategies)
+
+    def with_strategies(self, changed: Mapping[str, Strategy]) -> Compiled:
+        return replace(self, strategies={**self.strategies, **changed})
+
+    def fingerprints(self) -> dict[str, str]:
+        """For each relation of the plain program what tells its meaning, and how it is kept, from any other: equal ones have equal rows over equal bases."""
+        counted, relations = self.counted, self.plain.relations
+        derived = components(self.plain)
+        inside = {name for component in derived for name in component.relations}
+        found = {name: _digest(name, relations[name], []) for name in relations if name not in inside}
+        for component in derived:
+            below = sorted({atom.relation for rule in component.rules for atom, _ in atoms(rule.body)} - set(component.relations))
+            parts = sorted(show_statement(rule) for rule in component.rules) + [found[name] for name in below]
+            for name in component.relations:
+                found[name] = _digest(name, relations[name], [str(name in counted), *parts])
+        return found
+
+
+def compiled(program: Program, given: Collection[str], strategy: str) -> Compiled:
+    """Prepares a checked program; the relations in `given` have rows of their own, whatever the program says."""
+    stated = _stated(program)
+    rules = tuple(rule for rule in program.rules if not _is_fact(rule))
+    derived = {head.relation for rule in rules for head in rule.heads}
+    based = {directive.relation for directive in program.directed("input")} | stated.keys() | set(given)
+    bare = replace(program, rules=rules)
+    split, homes = separate(bare, [name for name in program.relations if name in based or name not in derived])
+    plain = rewrite(split)
+    return Compiled(bare, stated, homes, plain, choose_strategies(plain, bare.outputs, strategy))
+
+
+def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:
+    columns = [f"{column}: {type_}" for column, type_ in zip(declaration.columns, declaration.types, strict=True)]
+    return hashlib.sha256("\n".join([name, *columns, *parts]).encode()).hexdigest()[:16]
+
+
+def _is_fact(rule: Rule) -> bool:
+    return not rule.body and all(isinstance(arg, Constant) for head in rule.heads for arg in head.args)
+
+
+def _stated(program: Program) -> dict[str, set[Row]]:
+    """The rows that the program itself states."""
+    found: dict[str, set[Row]] = {}
+    for rule in program.rules:
+        for head in rule.heads if _is_fact(rule) else ():
+            found.setdefault(head.relation, set()).add(tuple(arg.value for arg in head.args if isinstance(arg, Constant)))
+    return found

@@ -1,0 +1,53 @@
+"""Changes of a program while it runs: what is defined anew, what is dropped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vigilog.core.errors import DataError, did_you_mean
+from vigilog.language.check import check
+from vigilog.language.parser import parse
+from vigilog.language.printer import show
+from vigilog.language.strata import dependencies
+from vigilog.language.syntax import Program
+
+
+def defined(program: Program, text: str) -> Program:
+    """The program with what a text declares and defines; the rules of relations that it has rules for are replaced, others stay.
+
+    >>> old = check(".decl q(x: number) .decl p(x: number) .output p p(x) :- q(x), x > 1.").program
+    >>> print(show(defined(old, "p(x) :- q(x), x > 2.")))
+    .decl q(x: number)
+    .decl p(x: number)
+    .output p
+    p(x) :- q(x), x > 2.
+    """
+    new = parse(text, "definition")
+    heads = {head.relation for rule in new.rules for head in rule.heads}
+    types = {definition.name for definition in new.types}
+    directed = {(directive.kind, directive.relation) for directive in new.directives}
+    together = replace(
+        program,
+        types=(*(old for old in program.types if old.name not in types), *new.types),
+        declarations=(*(old for old in program.declarations if old.relation not in new.relations), *new.declarations),
+        directives=(*(old for old in program.directives if (old.kind, old.relation) not in directed), *new.directives),
+        rules=(*(rule for rule in program.rules if not any(head.relation in heads for head in rule.heads)), *new.rules),
+    )
+    return check(show(together), "definition").program
+
+
+def dropped(program: Program, name: str) -> Program:
+    """The program without a relation and its rules. Raises DataError if others are derived from it."""
+    if name not in program.relations:
+        hint = did_you_mean(name, program.relations)
+        raise DataError(f"there is no relation {name}" + (f"; {hint}" if hint else ""), "unknown-relation")
+    rules = tuple(rule for rule in program.rules if all(head.relation != name for head in rule.heads))
+    reading = sorted({rule.heads[0].relation for rule in rules if any(atom.relation == name for atom, _ in dependencies(rule))})
+    if reading:
+        raise DataError(f"{', '.join(reading)} is derived from {name}; drop or redefine it first", "needed")
+    return replace(
+        program,
+        declarations=tuple(old for old in program.declarations if old.relation != name),
+        directives=tuple(old for old in program.directives if old.relation != name),
+        rules=rules,
+    )

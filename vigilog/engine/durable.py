@@ -1,0 +1,423 @@
+"""A database on a data folder: what was acknowledged is there again, whatever happened."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, cast
+
+from vigilog.core.delta import Delta, between
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row, Type
+from vigilog.engine.compiled import Compiled, compiled
+from vigilog.engine.database import Database
+from vigilog.engine.definitions import defined, dropped
+from vigilog.engine.evaluate import read
+from vigilog.engine.large import MEMORY, Large, default_warehouse
+from vigilog.engine.ledger import Book
+from vigilog.engine.places import source_place
+from vigilog.engine.step import Outcome
+from vigilog.engine.transaction import Transaction, check_keys
+from vigilog.executors.choose import choose
+from vigilog.executors.embedded.tables import quote
+from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.executors.mixed import MixedViews
+from vigilog.executors.views import Views
+from vigilog.executors.watch import Report
+from vigilog.files.place import Place
+from vigilog.language.check import check
+from vigilog.language.printer import show
+from vigilog.language.syntax import Declaration, Program
+from vigilog.planning.layout import file_table
+from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
+from vigilog.rewriting.relevant import relevant
+from vigilog.spark.snapshots import Written
+from vigilog.spark.values import from_arrow, to_arrow
+from vigilog.store.file import NAME, DataFile, damage
+from vigilog.store.segments import Segments
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CACHE_KIB = 500_000
+SEGMENTS = "segments"
+RETAIN = {"transactions": 1_000_000.0}  # what is retained unless stated otherwise
+
+Given = Mapping[str, Iterable[Row] | Place]
+
+
+class Durable(Database):
+    """A program with its data in a folder. One process at a time has it open."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        program: Program | None = None,
+        facts: Given | None = None,
+        *,
+        strategy: str | None = None,
+        budget: int | None = None,
+        strict: bool = False,
+        define: bool = False,
+        retain: Mapping[str, float] | None = None,
+        warehouse: str | None = None,
+        memory: int | None = None,
+        report: Report | None = None,
+    ) -> None:
+        """Opens a data folder, or, with a program, makes it; the facts are what a new one begins with."""
+        self.folder, self.report = Path(folder), report
+        self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
+        self.lock, self.budget, self.strict = RLock(), budget, strict
+        try:
+            with damage(self.file.path):
+                stated = {"strategy": strategy, "retain": retain and json.dumps(retain), "warehouse": warehouse, "memory": memory}
+                self._open(program, facts or {}, stated, define=define)
+        except BaseException:
+            self.file.close()
+            raise
+
+    def _open(self, program: Program | None, facts: Given, settings: Mapping[str, Any], *, define: bool) -> None:
+        known = self._known_program()
+        text = show(program) if program else ""
+        if known and program and known != text and not define:
+            raise DataError(
+                f"{self.folder} has another program; to change its definitions, say so (define=True, --define)", "program-changed"
+            )
+        if known and facts:
+            raise DataError(f"{self.folder} has data already; load more into it instead", "facts")
+        if not known and program is None:
+            raise DataError(f"{self.folder} has no program yet (make it with: vigilog init PROGRAM --data {self.folder})", "no-data")
+        current = check(known, "program").program if known else program
+        assert current is not None, "there is one or the other"
+        with self.writing():
+            for name, value in settings.items():
+                if value is not None:
+                    self.file.put(name, value)
+            if not known:
+                self._write_program(current)
+                self.file.put("given", json.dumps(sorted(facts)))
+            self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
+            strategy = self.file.get("strategy", "auto")
+            self.overruns = 0 if strategy == "auto" else None
+            made = compiled(current, self.given, strategy)
+            made = made.with_strategies(_stored_later(made, json.loads(self.file.get("stored", "{}"))))
+            self._build(made, self._first_rows(made, facts), first=not known)
+            if not known:
+                check_keys(self.program, self.base)
+        if known and program and known != text:
+            self._redefine(program)
+
+    def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
+        """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
+        found: dict[str, Iterable[Row]] = {}
+        for name, source in facts.items():
+            if not isinstance(source, Place) or choose("auto", [source]).engine == "embedded":
+                found[name] = read(source)
+                continue
+            rows = self.store.begin(made, source)
+            if isinstance(rows, Written):
+                self.store.keep(name, rows, 0)
+                self.large |= {name}
+            else:
+                found[name] = rows
+        return found
+
+    # -- the file
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """All that is written inside, or nothing of it."""
+        self.file.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.file.connection.execute("COMMIT")
+        except BaseException:
+            if self.file.connection.in_transaction:
+                self.file.connection.rollback()
+            raise
+
+    def _known_program(self) -> str:
+        found = self.file.connection.execute("SELECT text FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
+        return str(found[0]) if found else ""
+
+    def _write_program(self, program: Program) -> None:
+        (last,) = self.file.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
+        self.file.connection.execute(
+            "INSERT INTO vigilog_programs (tx, at, text) VALUES (?, ?, ?)", (last or 0, time.time(), show(program))
+        )
+
+    @property
+    def large(self) -> frozenset[str]:
+        """The base relations that are not resident."""
+        return frozenset(json.loads(self.file.get("large", "[]")))
+
+    @large.setter
+    def large(self, names: frozenset[str]) -> None:
+        self.file.put("large", json.dumps(sorted(names)))
+
+    @property
+    def given(self) -> list[str]:
+        """The relations that were given rows when the database was made."""
+        return list(json.loads(self.file.get("given", "[]")))
+
+    def _build(self, made: Compiled, rows: Mapping[str, Iterable[Row]], *, first: bool = False) -> None:
+        """Makes the tables that a program needs and the file does not have, and drops those that it needs no more."""
+        meaning, connection, large = made.fingerprints(), self.file.connection, self.large
+        homes = {home: name for name, home in made.homes.items() if name not in large}
+        far = {made.homes[name] for name in large}
+        near = [name for name in made.plain.relations if far.isdisjoint(depends_on(made.plain, name))]
+        stored = made.stored & set(near)
+        kinds = dict.fromkeys(homes, "base") | dict.fromkeys(stored, "stored")
+        had = dict(connection.execute("SELECT name, known FROM vigilog_relations").fetchall())
+        kept = {name for name in kinds if had.get(name) == meaning[name]}
+        for name in had.keys() - kept:
+            for table in (file_table(name), f"{file_table(name)} counts"):
+                connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
+        given = {home: _together(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
+
+        def resident(outputs: Sequence[str]) -> EmbeddedViews:
+            program = relevant(made.plain, near) if far else made.plain
+            return EmbeddedViews(program, outputs, given, stored, made.counted, self.budget, self.strict, connection=connection, kept=kept)
+
+        outputs, views = made.program.outputs, cast("Views", None)
+        if far:
+            views = MixedViews(made.plain, outputs, far, resident, lambda wanted: self.store.views(made, wanted))
+        else:
+            views = resident(outputs)
+        connection.execute("DELETE FROM vigilog_relations")
+        connection.executemany(
+            "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
+        )
+        segments = Segments(self.folder / SEGMENTS, to_arrow, from_arrow)
+        listeners = self.step.listeners if hasattr(self, "step") else []
+        self.book = Book(self.file, made.program, segments, json.loads(self.file.get("retain", "null")) or RETAIN)
+        self._use(made, views, self.book, listeners)
+
+    @contextmanager
+    def swapping(self) -> Iterator[None]:
+        """Other tables take the place of these, in one transaction of the file; if that fails, these go on."""
+        compiled_, views, book = self.compiled, self.views, self.book
+        try:
+            with self.writing():
+                yield
+        except BaseException:
+            if self.views is not views:
+                self.views.close()
+                self.book = book
+                self._use(compiled_, views, book, self.step.listeners)
+            views.attach()
+            raise
+        if self.views is not views:
+            views.close()
+
+    # -- transactions
+
+    def take(
+        self,
+        transaction: Transaction,
+        *,
+        keep: bool = True,
+        kind: str = "change",
+        source: tuple[str, Any] | None = None,
+        request: str | None = None,
+    ) -> Outcome:
+        """Applies a transaction, durably; gives its number and all that it changed.
+
+        A request with a key that was used before does nothing again, and gives the first one's number. The position of a source is committed with the transaction.
+        """
+        with self.lock, damage(self.file.path):
+            if request is not None and keep and (before := self.book.answered(request)) is not None:
+                return Outcome(before)
+            self.book.source, self.book.request = (source, request) if keep else (None, None)
+            try:
+                outcome = super().take(transaction, keep=keep, kind=kind)
+            finally:
+                self.book.source = self.book.request = None
+            if keep and self.large:
+                self.store.compact_if_due(outcome.changes)
+            return outcome
+
+    def _rebuild(self, made: Compiled) -> None:
+        reasons = {name: chosen.reason for name, chosen in made.strategies.items() if chosen.name == MATERIALIZED}
+        with self.swapping():
+            self.file.put("stored", json.dumps(reasons))
+            self._build(made, {})
+
+    # -- definitions
+
+    def define(self, text: str) -> dict[str, Delta]:
+        """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone."""
+        with self.lock, damage(self.file.path):
+            return self._redefine(defined(self._whole_program(), text))
+
+    def drop(self, name: str) -> dict[str, Delta]:
+        """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
+        with self.lock, damage(self.file.path):
+            return self._redefine(dropped(self._whole_program(), name))
+
+    def _whole_program(self) -> Program:
+        return check(self._known_program(), "program").program
+
+    def _redefine(self, program: Program) -> dict[str, Delta]:
+        given = [name for name in self.given if name in program.relations]
+        made = compiled(program, given, self.file.get("strategy", "auto"))
+        old, new = self.compiled.fingerprints(), made.fingerprints()
+        for name, home in self.homes.items():
+            gone = made.homes.get(name) != home or new[home] != old[home]
+            if gone and name in program.relations and any(True for _ in self.views.rows(home)):
+                raise DataError(f"{name} has rows of other columns; delete them, or drop {name}, before it is declared anew", "has-rows")
+        was = {name: (self.program.relations[name], self.view(name)) for name in self.program.outputs if new.get(name) != old[name]}
+        stated = {name: sorted(rows - self.compiled.stated.get(name, set())) for name, rows in made.stated.items()}
+        with self.swapping():
+            self._write_program(program)
+            self.large = frozenset(name for name in self.large if name in program.relations)
+            self._build(made, {})
+            check_keys(self.program, self.base)
+            tx, deltas = self._note_definition(was, stated, [name for name in self.program.outputs if old.get(name) != new[name]])
+        self.step.publish(Outcome(tx, {}, deltas))
+        return deltas
+
+    def _note_definition(
+        self, was: Mapping[str, tuple[Declaration, set[Row]]], stated: Mapping[str, list[Row]], changed: Sequence[str]
+    ) -> tuple[int, dict[str, Delta]]:
+        """Writes down what a change of definitions does: to views whose meaning it changes, and by rows that the program states now."""
+        outcome = Outcome(self.book.last, self.step.propose({"insert": {name: rows for name, rows in stated.items() if rows}}))
+        moved = {self.homes[name]: delta for name, delta in outcome.changes.items()}
+        deltas = self.views.apply(moved) if moved else {}
+        said = {name: self.book.said(name, delta) for name, delta in deltas.items() if name not in changed}
+        for name in dict.fromkeys([*was, *changed]):
+            declaration, rows = was.get(name, (None, set()))
+            now = self.view(name) if name in self.program.outputs else set()
+            deltas[name] = between(rows, now)
+            said[name] = self.book.said(name, deltas[name], lost=declaration)
+        changes = {name: self.book.said(name, delta) for name, delta in outcome.changes.items()}
+        tx = self.book.log.append("define", changes, {name: parts for name, parts in said.items() if parts})
+        self.file.put("defined", tx)
+        return tx, {name: delta for name, delta in deltas.items() if delta}
+
+    # -- reading
+
+    def ask_typed(self, goal: str, at: int | None = None) -> tuple[tuple[Type, ...], list[Row]]:
+        """The types of a goal's answers, and the answers, now or as of a transaction."""
+        with self.lock, damage(self.file.path):
+            found = super().ask_typed(goal)  # makes what the goal needs, which cannot be made in the past
+            if at is None or at == self.tx:
+                return found
+            answers: list[tuple[tuple[Type, ...], list[Row]]] = []
+            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)))
+            return answers[0]
+
+    def ask(self, goal: str, at: int | None = None) -> list[Row]:
+        return self.ask_typed(goal, at)[1]
+
+    def view(self, name: str, at: int | None = None) -> set[Row]:
+        """All rows of an output relation, now or as of a transaction."""
+        with self.lock, damage(self.file.path):
+            if at is None or at == self.tx:
+                return super().view(name)
+            super().view(name)
+            rows: set[Row] = set()
+            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)))
+            return rows
+
+    def _as_of(self, tx: int, look: Callable[[], None]) -> None:
+        """Looks at the state after a transaction, by undoing, for a moment, what came later."""
+        oldest = max(self.book.log.first, self.file.get("defined", 0))
+        if not oldest <= tx <= self.tx:
+            raise DataError(f"transaction {tx} is not retained: states from {oldest} to {self.tx} can be looked at", "gap")
+        undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
+        self.views.apply(undo, lambda _: look(), keep=False)
+
+    def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
+        """What views gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
+        with self.lock, damage(self.file.path):
+            if since < self.book.log.first:
+                raise DataError(f"changes after {since} are not all retained: the oldest are after {self.book.log.first}", "gap")
+            if since > self.tx:
+                raise DataError(f"there is no transaction {since} yet: the last is {self.tx}", "future")
+            found = list(self.book.log.changes(since, until))
+        for tx, view, said in found:
+            if view in self.program.relations:
+                yield tx, view, self.book.delta(view, said)
+
+    # -- large data
+
+    def load(self, relation: str, source: str | Path | Place, **options: str) -> Outcome:
+        """Adds the rows of a file, folder or table to a base relation, in one transaction; `options` are those of `.input`, like `IO="parquet"`."""
+        return self._change(relation, source, options, replacing=False, kind="load")
+
+    def sync(self, relation: str, source: str | Path | Place, **options: str) -> Outcome:
+        """Makes a base relation equal to a file, folder or table, in one transaction that holds only the differences."""
+        return self._change(relation, source, options, replacing=True, kind="sync")
+
+    def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], *, replacing: bool, kind: str) -> Outcome:
+        place = source if isinstance(source, Place) else source_place(self.program, relation, str(source), options)
+        with self.lock, damage(self.file.path):
+            if relation not in self.base:
+                raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
+            return self.store.change(relation, place, replacing=replacing, kind=kind)
+
+    def frame(self, name: str) -> DataFrame:
+        """A view, or a base relation, as a Spark DataFrame, as of now."""
+        with self.lock, damage(self.file.path):
+            return self.store.frame(name)
+
+    def compact(self, relations: Iterable[str] | None = None) -> dict[str, int]:
+        """Writes new Parquet snapshots of base relations, by default of all, and swaps them in; gives their numbers of rows."""
+        with self.lock, damage(self.file.path):
+            return self.store.compact(self.homes if relations is None else relations)
+
+    def make_large(self, relation: str) -> None:
+        """From now on a relation is not resident."""
+        self.large |= {relation}
+        self._build(self.compiled, {})
+
+    # -- care
+
+    def backup(self, target: str | Path) -> None:
+        """Copies the database, as it is now, into a new folder; transactions go on meanwhile."""
+        target = Path(target)
+        if target.exists() and any(target.iterdir()):
+            raise DataError(f"{target} is not empty; a backup goes into a new folder", "folder")
+        target.mkdir(parents=True, exist_ok=True)
+        with damage(self.file.path):
+            self.file.backup(target / NAME)
+        if (self.folder / SEGMENTS).is_dir():
+            shutil.copytree(self.folder / SEGMENTS, target / SEGMENTS)
+
+    def close(self) -> None:
+        with self.lock:
+            self.views.close()
+            self.file.close()
+
+
+def restore(backup: str | Path, folder: str | Path) -> None:
+    """Makes a data folder from a backup. It begins a new history, so that no client takes it for the one it knew."""
+    backup, folder = Path(backup), Path(folder)
+    if not (backup / NAME).is_file():
+        raise DataError(f"{backup} is not a backup: it has no {NAME}", "no-data")
+    if folder.exists() and any(folder.iterdir()):
+        raise DataError(f"{folder} is not empty; a backup is restored into a new folder", "folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(backup / NAME, folder / NAME)
+    if (backup / SEGMENTS).is_dir():
+        shutil.copytree(backup / SEGMENTS, folder / SEGMENTS)
+    file = DataFile(folder, cache_kib=CACHE_KIB, create=False)
+    file.put("history", secrets.token_hex(8))
+    file.close()
+
+
+def _stored_later(made: Compiled, stored: Mapping[str, str]) -> dict[str, Strategy]:
+    """The views that `auto` came to store, with its reasons then."""
+    return {name: Strategy(MATERIALIZED, reason) for name, reason in stored.items() if name in made.strategies}
+
+
+def _together(first: Iterable[Row], second: Iterable[Row]) -> Iterator[Row]:
+    yield from first
+    yield from second

@@ -1,0 +1,207 @@
+"""What is large in a data folder: relations that live on Spark, loads, differences, snapshots.
+
+A base relation that does not fit into the memory budget is not resident: it is its snapshot, with what the log has since then. Small changes of it come as transactions like any other; large ones are
+compared, written and diffed by Spark, and the log names what Spark wrote.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row, Type
+from vigilog.engine.step import Outcome
+from vigilog.executors.mixed import MixedViews
+from vigilog.executors.watch import Watch
+from vigilog.files.place import Place
+from vigilog.planning.strategy import depends_on
+from vigilog.rewriting.relevant import relevant
+from vigilog.spark.snapshots import Written, folders, remove
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from vigilog.engine.compiled import Compiled
+    from vigilog.engine.durable import Durable
+    from vigilog.executors.spark.bulk import Bulk, Difference
+    from vigilog.executors.spark.views import SparkViews
+
+MEMORY = 256 * 2**20  # bytes that one relation may take to be resident
+FEW_ROWS = 100_000  # up to so many changed rows pass through this process
+LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relation that is not resident gets a new one
+
+
+def size(types: Sequence[Type], rows: int) -> int:
+    """About how many bytes rows take in tables and their indexes."""
+    return rows * 2 * (16 + sum(32 if type_.kind == "symbol" else 8 for type_ in types))
+
+
+class Large:
+    """The part of a database that Spark holds."""
+
+    def __init__(self, db: Durable, warehouse: str, memory: int) -> None:
+        self.db, self.warehouse, self.memory = db, warehouse, memory
+
+    # -- snapshots
+
+    def snapshot(self, relation: str) -> tuple[Written, int] | None:
+        """The newest snapshot of a base relation, and the transaction it was taken at."""
+        found = self.db.file.connection.execute(
+            "SELECT location, rows, tx FROM vigilog_snapshots WHERE relation = ?", (relation,)
+        ).fetchone()
+        return found and (Written(found[0], found[1]), found[2])
+
+    def keep(self, relation: str, written: Written, tx: int) -> None:
+        """Notes a snapshot, inside a transaction of the file."""
+        self.db.file.connection.execute(
+            "INSERT OR REPLACE INTO vigilog_snapshots VALUES (?, ?, ?, ?, ?)", (relation, tx, written.location, written.rows, time.time())
+        )
+
+    def source(self, relation: str) -> Any:
+        """A base relation as Spark can read it: its snapshot and what came since, or its rows if it is resident."""
+        from vigilog.executors.spark.stored import Kept
+
+        if relation not in self.db.large:
+            return self.db.rows(relation)
+        found = self.snapshot(relation)
+        assert found is not None, "what is not resident has a snapshot"
+        return Kept(found[0], self.db.book.since(found[1], [relation]).get(relation, Delta()))
+
+    def views(self, made: Compiled, outputs: Sequence[str]) -> SparkViews:
+        """Spark's part of the views."""
+        from vigilog.executors.spark.views import SparkViews
+
+        names = {home: name for name, home in made.homes.items()}
+        large = [made.homes[name] for name in self.db.large]
+        program = relevant(made.plain, [*outputs, *large])
+        stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
+        read = {home: self.source(name) for home, name in names.items() if home in program.relations}
+        return SparkViews(program, outputs, read, stored, Watch(report=self.db.report))
+
+    def compact(self, relations: Iterable[str]) -> dict[str, int]:
+        """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""
+        done = {}
+        with closing(self._bulk()) as bulk:
+            for name in relations:
+                home, before = self.db.homes[name], self.snapshot(name)
+                written = bulk.write(home, bulk.load(home, self.source(name)).exact, self.warehouse, f"snapshot-{self.db.tx}")
+                with self.db.writing():
+                    self.keep(name, written, self.db.tx)
+                done[name] = written.rows
+                self._clear_old(home, [written, *([before[0]] if before else [])])
+        if isinstance(self.db.views, MixedViews) and not self.db.large.isdisjoint(done):
+            self.db.views.renew()
+        return done
+
+    def compact_if_due(self, changes: Mapping[str, Delta]) -> None:
+        """Takes a new snapshot of relations whose tail has grown long."""
+        due = []
+        for name in changes.keys() & self.db.large:
+            found = self.snapshot(name)
+            tail = self.db.book.since(found[1], [name]).get(name, Delta()) if found else Delta()
+            if len(tail.plus) + len(tail.minus) > LONG_TAIL:
+                due.append(name)
+        if due:
+            self.compact(due)
+
+    def _clear_old(self, home: str, kept: Sequence[Written]) -> None:
+        """Removes snapshots that are older than these. One that was just replaced stays until it is replaced again, for those who still read it."""
+        for location in folders(self.warehouse, home, "snapshot"):
+            if location not in {written.location for written in kept}:
+                remove(location)
+
+    # -- loads
+
+    def begin(self, made: Compiled, place: Place) -> Iterable[Row] | Written:
+        """The rows of a source that a new database begins with, or, if they are too many to be resident, a snapshot of them."""
+        with closing(self._bulk(made)) as bulk:
+            home = made.homes[place.relation]
+            found = bulk.load(home, place)
+            if size(place.types, found.rows) <= self.memory:
+                return found.collect()
+            return bulk.write(home, found.exact, self.warehouse, "snapshot-0")
+
+    def change(self, relation: str, wanted: Place | Iterable[Row], *, replacing: bool, kind: str) -> Outcome:
+        """Adds what a source has to a relation, or makes them equal, in one transaction."""
+        home = self.db.homes[relation]
+        with closing(self._bulk()) as bulk:
+            current = self.source(relation)
+            difference = bulk.compare(home, current, wanted, replacing=replacing)
+            declaration = self.db.program.relations[relation]
+            fits = relation not in self.db.large and size(declaration.types, difference.came) <= self.memory // 4
+            if difference.rows <= FEW_ROWS or (fits and difference.rows <= 10 * FEW_ROWS):
+                delta = bulk.rows(home, difference)
+                return self.db.take({"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}, kind=kind)
+            return self._take(bulk, relation, current, difference, kind)
+
+    def _take(self, bulk: Bulk, relation: str, current: Any, difference: Difference, kind: str) -> Outcome:
+        """A transaction whose rows stay on Spark."""
+        from vigilog.executors.spark.bulk import locations
+
+        db, home = self.db, self.db.homes[relation]
+        if relation in db.program.keys:
+            self._check_key(bulk, relation, current, difference)
+        touched = [name for name in db.program.outputs if home in depends_on(db.plain, name)]
+        before = {name: bulk.local(name, list(db.view(name))) if not self._far(name) else self._frame(name) for name in touched}
+        after = bulk.write(home, bulk.after(home, current, difference), self.warehouse, f"snapshot-{db.tx + 1}")
+        parts = {"plus": difference.plus, "minus": difference.minus}
+        base = locations({name: bulk.write(home, frame, self.warehouse, name) for name, frame in parts.items()})
+        old = self.snapshot(relation)
+        with db.swapping():
+            self.keep(relation, after, db.tx + 1)
+            db.make_large(relation)
+            views = {name: self._said(bulk, name, bulk.between(before[name], self._frame(name))) for name in touched}
+            tx = db.book.log.append(kind, {relation: base}, {name: said for name, said in views.items() if said})
+        self._clear_old(home, [after, *([old[0]] if old else [])])
+        db.step.publish(Outcome(tx))
+        return Outcome(tx)
+
+    def _said(self, bulk: Bulk, name: str, difference: Difference) -> dict[str, Any]:
+        """A view's change as the outbox says it: its rows if they are few, otherwise where Spark wrote them."""
+        from vigilog.executors.spark.bulk import locations
+
+        if difference.rows <= FEW_ROWS:
+            return self.db.book.said(name, bulk.rows(name, difference))
+        parts = {"plus": difference.plus, "minus": difference.minus}
+        return locations({kind: bulk.write(name, frame, self.warehouse, kind) for kind, frame in parts.items()})
+
+    def _check_key(self, bulk: Bulk, relation: str, current: Any, difference: Difference) -> None:
+        columns = [self.db.program.relations[relation].columns[column] for column in self.db.program.keys[relation]]
+        after = bulk.after(self.db.homes[relation], current, difference)
+        if after.groupBy(*columns).count().where("count > 1").limit(1).count():
+            raise DataError(f"{relation} would have several rows with the same key ({', '.join(columns)})", "key")
+
+    def _far(self, name: str) -> bool:
+        return isinstance(self.db.views, MixedViews) and self.db.views.is_far(name)
+
+    def _frame(self, name: str) -> DataFrame:
+        assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
+        return self.db.views.distant.frame(name)
+
+    def frame(self, name: str) -> DataFrame:
+        """A view as a frame, as of now."""
+        if self._far(name):
+            return self._frame(name)
+        from vigilog.executors.spark.frames import Frames
+        from vigilog.spark.session import session
+
+        frames = Frames(session(), replace(self.db.plain), Watch())
+        try:
+            return frames.local(name, sorted(self.db.view(name)))
+        finally:
+            frames.close()
+
+    def _bulk(self, made: Compiled | None = None) -> Bulk:
+        from vigilog.executors.spark.bulk import Bulk
+
+        return Bulk((made or self.db.compiled).plain, Watch(report=self.db.report))
+
+
+def default_warehouse(folder: Path) -> str:
+    return str((folder / "warehouse").absolute())

@@ -1,0 +1,151 @@
+"""Where transactions are written down: nowhere, or in the log and the outbox of a data folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row, Type, sorted_rows
+from vigilog.engine.step import Changes
+from vigilog.language.syntax import Declaration, Program
+from vigilog.store.file import DataFile
+from vigilog.store.log import Log, Said
+from vigilog.store.segments import Segments
+
+MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
+LOOK_EVERY = 1_000  # so many transactions pass between two looks at what need not be retained
+
+
+class Counting:
+    """A ledger that only counts."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.expects = False
+
+    @property
+    def last(self) -> int:
+        return self.number
+
+    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
+        return self.number + 1
+
+    def committed(self, tx: int) -> None:
+        self.number = tx
+
+
+class Book:
+    """The log and the outbox of a data folder."""
+
+    def __init__(self, file: DataFile, program: Program, segments: Segments, retain: Mapping[str, float]) -> None:
+        self.file, self.program, self.segments, self.retain = file, program, segments, retain
+        self.log = Log(file)
+        self.source: tuple[str, Any] | None = None  # the position of a source that comes with the next commit
+        self.request: str | None = None  # the key of a request that comes with it
+
+    @property
+    def last(self) -> int:
+        return self.log.last
+
+    @property
+    def expects(self) -> bool:
+        return self.source is not None or self.request is not None
+
+    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
+        said = {name: self.said(name, delta) for name, delta in changes.items()}
+        views = {name: said[name] if changes.get(name) == delta else self.said(name, delta) for name, delta in deltas.items()}
+        tx = self.log.append(kind, said, views)
+        if self.source:
+            self.note_source(*self.source)
+        if self.request:
+            self.file.connection.execute("INSERT INTO vigilog_requests VALUES (?, ?)", (self.request, tx))
+        return tx
+
+    def committed(self, tx: int) -> None:
+        self.log.last = tx
+        if tx % LOOK_EVERY == 0:
+            self.prune()
+
+    def note_source(self, name: str, position: Any) -> None:
+        self.file.connection.execute("INSERT OR REPLACE INTO vigilog_sources VALUES (?, ?)", (name, json.dumps(position)))
+
+    def position(self, name: str) -> Any:
+        """How far a source has been read; None at the beginning."""
+        found = self.file.connection.execute("SELECT position FROM vigilog_sources WHERE name = ?", (name,)).fetchone()
+        return json.loads(found[0]) if found else None
+
+    def answered(self, request: str) -> int | None:
+        """The transaction that a request with this key became, if it was made before."""
+        found = self.file.connection.execute("SELECT tx FROM vigilog_requests WHERE key = ?", (request,)).fetchone()
+        return int(found[0]) if found else None
+
+    # -- rows, said and read
+
+    def said(self, relation: str, delta: Delta, lost: Declaration | None = None) -> Said:
+        """A change as an entry says it; what is `lost` may have been declared in another way."""
+        said = {}
+        if delta.plus:
+            said["plus"] = self._said(self.program.relations[relation], delta.plus)
+        if delta.minus:
+            said["minus"] = self._said(lost or self.program.relations[relation], delta.minus)
+        return said
+
+    def _said(self, declaration: Declaration, rows: frozenset[Row]) -> Any:
+        if len(rows) >= MANY_ROWS:
+            return self.segments.write(declaration.relation, declaration.columns, declaration.types, sorted_rows(rows))
+        return json_rows(declaration.types, sorted_rows(rows))
+
+    def delta(self, relation: str, said: Said) -> Delta:
+        """The rows of what was said."""
+        return Delta(self._rows(relation, said.get("plus", [])), self._rows(relation, said.get("minus", [])))
+
+    def _rows(self, relation: str, said: Any) -> frozenset[Row]:
+        types = self.program.relations[relation].types
+        if isinstance(said, dict):
+            if "location" in said:
+                raise DataError(f"{said['rows']} rows of {relation} are in {said['location']}, which only Spark reads", "large")
+            return frozenset(self.segments.read(said, types))
+        return frozenset(tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in said)
+
+    def since(self, tx: int, relations: Collection[str] | None = None) -> dict[str, Delta]:
+        """The net changes of base relations, all or some, after a transaction."""
+        found: dict[str, Delta] = {}
+        for entry in self.log.entries(tx):
+            for relation, said in entry.changes.items():
+                if relation in self.program.relations and (relations is None or relation in relations):
+                    found[relation] = found.get(relation, Delta()).then(self.delta(relation, said))
+        return found
+
+    # -- retention
+
+    def prune(self) -> None:
+        """Drops what is not to be retained: entries that are too old, and the oldest of an outbox that is too large."""
+        until: int = 0
+        connection = self.file.connection
+        if "days" in self.retain:
+            oldest = time.time() - self.retain["days"] * 86_400
+            (until,) = connection.execute("SELECT coalesce(max(tx), 0) FROM vigilog_log WHERE at < ?", (oldest,)).fetchone()
+        if "transactions" in self.retain:
+            until = max(until, self.last - int(self.retain["transactions"]))
+        if "bytes" in self.retain:
+            sizes = connection.execute(
+                "SELECT tx, sum(sum(length(said))) OVER (ORDER BY tx DESC) FROM vigilog_outbox GROUP BY tx ORDER BY tx DESC"
+            )
+            until = max(until, next((tx for tx, total in sizes if total > self.retain["bytes"]), 0))
+        (oldest,) = connection.execute("SELECT min(tx) FROM vigilog_snapshots").fetchone()  # what came since then is needed
+        until = until if oldest is None else min(until, oldest)
+        if until > self.log.first:
+            connection.execute("BEGIN IMMEDIATE")
+            self.log.forget(until)
+            connection.execute("COMMIT")
+
+
+def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:
+    """Rows as JSON has them."""
+    if all(type_.kind not in ("date", "timestamp", "decimal") for type_ in types):
+        return rows  # a tuple is written like a list
+    return [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in rows]

@@ -1,0 +1,113 @@
+"""Views over a mix: relations that are resident in SQLite, and ones that are too large for that and live on Spark.
+
+A view all of whose relations are resident is maintained on SQLite; Spark does not even start for it. A view that reads a large relation is maintained on Spark, which also gets the resident relations that
+it reads. A change goes to whichever reads it, and is kept by both or by none: Spark's part is taken back if SQLite's fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vigilog.core.delta import Delta
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Row
+from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.executors.views import Settle, nothing
+from vigilog.language.goal import Goal
+from vigilog.language.syntax import Program, atoms
+from vigilog.planning.strategy import depends_on
+
+if TYPE_CHECKING:
+    from vigilog.executors.spark.views import SparkViews
+
+
+class MixedViews:
+    """See `Views`. Base relations in `large` are on Spark; `distant` starts it, with the views it is to maintain, when it is first needed."""
+
+    def __init__(
+        self,
+        program: Program,
+        views: Iterable[str],
+        large: Collection[str],
+        resident: Callable[[Sequence[str]], EmbeddedViews],
+        distant: Callable[[Sequence[str]], SparkViews],
+    ) -> None:
+        self.program, self.large = program, frozenset(large)
+        self.reads = {name: depends_on(program, name) for name in program.relations}
+        self.far = [name for name in views if self.is_far(name)]
+        self.resident = resident([name for name in views if name not in self.far])
+        self._distant: SparkViews | None = None
+        self.start = distant
+        self.stats = self.resident.stats
+
+    def is_far(self, relation: str) -> bool:
+        """Whether something of a relation is on Spark."""
+        return not self.large.isdisjoint(self.reads[relation])
+
+    @property
+    def distant(self) -> SparkViews:
+        if self._distant is None:
+            self._distant = self.start(self.far)
+        return self._distant
+
+    def renew(self) -> None:
+        """Spark's part begins anew, from what is stored, when it is needed next."""
+        if self._distant is not None:
+            self._distant.close()
+        self._distant = None
+
+    def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
+        return self.distant.among(relation, rows) if relation in self.large else self.resident.among(relation, rows)
+
+    def having(self, relation: str, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
+        return (self.distant if relation in self.large else self.resident).having(relation, columns, values)
+
+    def twice(self, relation: str, columns: tuple[int, ...]) -> Row | None:
+        return (self.distant if relation in self.large else self.resident).twice(relation, columns)
+
+    def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
+        near = {name: delta for name, delta in changes.items() if name not in self.large}
+        read = {name for view in self.far for name in self.reads[view]} | self.large
+        far = {name: delta for name, delta in changes.items() if name in read}
+        if not far:
+            found = self.resident.apply(near, settle, keep=keep)
+            self.stats = self.resident.stats
+            return found
+        together: dict[str, Delta] = {}
+
+        def settle_both(others: Mapping[str, Delta]) -> None:
+            together.update(others)
+            settle(together)
+
+        def settle_near(deltas: Mapping[str, Delta]) -> None:
+            together.update(deltas)
+            self.resident.apply(near, settle_both, keep=keep)
+
+        self.distant.apply(far, settle_near, keep=keep)
+        own, other = self.distant.stats, self.resident.stats
+        self.stats = replace(
+            own, derived=own.derived + other.derived, rounds=own.rounds + other.rounds, statements=own.statements + other.statements
+        )
+        return together
+
+    def rows(self, relation: str) -> Iterable[Row]:
+        return self.distant.rows(relation) if self.is_far(relation) else self.resident.rows(relation)
+
+    def answers(self, goal: Goal) -> Iterable[Row]:
+        far = any(self.is_far(atom.relation) for atom, _ in atoms(goal.rule.body))
+        views = self.distant if far else self.resident
+        answers = views.answers(goal)
+        self.stats = views.stats
+        return answers
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        return (self.distant if self.is_far(relation) else self.resident).proofs(relation, rows)
+
+    def attach(self) -> None:
+        self.resident.attach()
+
+    def close(self) -> None:
+        self.renew()
+        self.resident.close()

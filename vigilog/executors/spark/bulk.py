@@ -1,0 +1,102 @@
+"""Large changes, as frames: what a source has and a relation has not, and what that changes in the views. No row of them comes to this process unless they are few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vigilog.core.delta import Delta
+from vigilog.core.values import Row
+from vigilog.executors.spark import stored as keeping
+from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark.stored import Kept, Snapshot
+from vigilog.executors.watch import Watch
+from vigilog.files.place import Place
+from vigilog.language.syntax import Program
+from vigilog.spark import snapshots
+from vigilog.spark.session import session
+from vigilog.spark.snapshots import Written
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Source = Iterable[Row] | Place | Kept
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What comes to a relation and what goes, settled, with their numbers."""
+
+    plus: DataFrame
+    minus: DataFrame
+    came: int
+    gone: int
+
+    @property
+    def rows(self) -> int:
+        return self.came + self.gone
+
+
+class Bulk:
+    """Frames of base relations of a plain program."""
+
+    def __init__(self, program: Program, watch: Watch) -> None:
+        self.frames = Frames(session(), program, watch)
+
+    def compare(self, relation: str, current: Source, wanted: Source, *, replacing: bool) -> Difference:
+        """From what a relation has to what it is to have; unless that is `replacing` the old, nothing goes."""
+        new, old = keeping.load(self.frames, relation, wanted), keeping.load(self.frames, relation, current)
+        plus = _less(new.exact, old.exact) if old.rows else new.exact
+        minus = _less(old.exact, new.exact) if replacing and old.rows else old.exact.limit(0)
+        return self._settled(plus, minus)
+
+    def rows(self, relation: str, difference: Difference) -> Delta:
+        """A difference that is small, here."""
+        found = [frozenset(keeping.rows_of(self.frames, relation, frame.toArrow())) for frame in (difference.plus, difference.minus)]
+        return Delta(found[0], found[1])
+
+    def write(self, relation: str, frame: DataFrame, warehouse: str, what: str) -> Written:
+        self.frames.watch.begin(f"writing {relation}")
+        written: Written = self.frames.act(lambda: snapshots.write(frame, warehouse, relation, what))
+        return written
+
+    def after(self, relation: str, current: Source, difference: Difference) -> DataFrame:
+        """All rows of a relation after a change."""
+        old = keeping.load(self.frames, relation, current)
+        if not old.rows:
+            return difference.plus
+        left = _less(old.exact, difference.minus) if difference.gone else old.exact
+        return left.unionAll(difference.plus)
+
+    def between(self, before: DataFrame | None, after: DataFrame) -> Difference:
+        """What a view gains and loses."""
+        if before is None:
+            return self._settled(after, after.limit(0))
+        return self._settled(_less(after, before), _less(before, after))
+
+    def load(self, relation: str, source: Source) -> Snapshot:
+        return keeping.load(self.frames, relation, source)
+
+    def local(self, relation: str, rows: Sequence[Row]) -> DataFrame:
+        return self.frames.local(relation, rows)
+
+    def close(self) -> None:
+        self.frames.close()
+
+    def _settled(self, plus: DataFrame, minus: DataFrame) -> Difference:
+        from pyspark.sql import functions as F
+
+        counts = {"rows": F.count(F.lit(1))}
+        plus, came = self.frames.settle(plus, counts)
+        minus, gone = self.frames.settle(minus, counts)
+        return Difference(plus, minus, came["rows"], gone["rows"])
+
+
+def _less(one: DataFrame, other: DataFrame) -> DataFrame:
+    return one.join(other, list(one.columns), "left_anti")
+
+
+def locations(parts: Mapping[str, Written]) -> dict[str, dict[str, object]]:
+    """Large changes as an entry of the log names them."""
+    return {kind: {"location": written.location, "rows": written.rows} for kind, written in parts.items() if written.rows}

@@ -1,0 +1,72 @@
+"""Snapshots of large relations: Parquet, written by Spark, at a known transaction. They never change; a new one takes the place of the old."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vigilog.core.errors import DataError
+from vigilog.core.values import Type
+from vigilog.files.place import is_uri
+from vigilog.spark.session import cause
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+DONE = "_SUCCESS"  # what Spark writes last
+
+
+@dataclass(frozen=True)
+class Written:
+    """A snapshot, or a large change, as the file of the database knows it."""
+
+    location: str
+    rows: int
+
+
+def write(frame: DataFrame, warehouse: str, relation: str, what: str) -> Written:
+    """Writes the rows of a frame into a new folder of the warehouse; gives it with their number. One action."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    location = f"{warehouse.rstrip('/')}/{relation}/{what}-{secrets.token_hex(8)}"
+    counted = Observation()
+    try:
+        frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.parquet(location, compression="zstd")
+    except Exception as reason:
+        remove(location)
+        raise DataError(f"{location} cannot be written: {cause(reason)}; nothing was changed", "spark") from None
+    return Written(location, int(counted.get["rows"]))
+
+
+def read(session: SparkSession, written: Written, columns: Sequence[str], types: Sequence[Type]) -> DataFrame:
+    """The rows of a snapshot. Raises DataError if it is not whole."""
+    if not is_uri(written.location) and not (Path(written.location) / DONE).exists():
+        raise DataError(
+            f"the snapshot {written.location} is missing or was not written to its end; restore a backup (vigilog restore)", "damaged"
+        )
+    try:
+        frame = session.read.parquet(written.location)
+    except Exception as reason:
+        raise DataError(f"the snapshot {written.location} cannot be read: {cause(reason)}", "damaged") from None
+    if frame.columns != list(columns):
+        raise DataError(f"the snapshot {written.location} has the columns {', '.join(frame.columns)}, not {', '.join(columns)}", "damaged")
+    return frame
+
+
+def folders(warehouse: str, relation: str, what: str) -> list[str]:
+    """What was written for a relation, if the warehouse is on this machine."""
+    place = Path(warehouse) / relation
+    return (
+        [] if is_uri(warehouse) or not place.is_dir() else [str(folder) for folder in place.iterdir() if folder.name.startswith(f"{what}-")]
+    )
+
+
+def remove(location: str) -> None:
+    """Removes what is not needed any more; on other file systems than this machine's it is left to whoever cares for them."""
+    if not is_uri(location):
+        shutil.rmtree(location, ignore_errors=True)

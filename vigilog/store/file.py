@@ -1,0 +1,141 @@
+"""The one SQLite file of a database, and the folder it is in.
+
+A commit is one SQLite transaction over everything in the file, written ahead and synchronized, so a crash leaves all of it or nothing. One process at a time has the folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from vigilog.core.errors import DataError
+
+NAME, LOCK = "vigilog.db", "lock"
+FORMAT = 1
+MIGRATIONS: dict[int, str] = {}  # from a format to the next: SQL
+SCHEMA = """
+CREATE TABLE vigilog_about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL) STRICT;
+CREATE TABLE vigilog_log (tx INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL) STRICT;
+CREATE TABLE vigilog_outbox (tx INTEGER NOT NULL, view TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (tx, view)) WITHOUT ROWID, STRICT;
+CREATE TABLE vigilog_relations (name TEXT PRIMARY KEY, kind TEXT NOT NULL, known TEXT NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE vigilog_snapshots (relation TEXT PRIMARY KEY, tx INTEGER NOT NULL, location TEXT NOT NULL, rows INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE vigilog_sources (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID, STRICT;
+CREATE TABLE vigilog_requests (key TEXT PRIMARY KEY, tx INTEGER NOT NULL) WITHOUT ROWID, STRICT;
+"""
+
+
+class DataFile:
+    """An open data folder. `connection` is the one that writes."""
+
+    def __init__(self, folder: Path, *, cache_kib: int, create: bool) -> None:
+        self.folder, self.path, self.cache_kib = folder, folder / NAME, cache_kib
+        self.lock = _locked(folder, create=create)
+        try:
+            if not create and not self.path.exists():
+                raise DataError(
+                    f"{folder} is not a data folder: it has no {NAME} (make one with: vigilog init PROGRAM --data {folder})", "no-data"
+                )
+            with damage(self.path):
+                self.connection = self.connect()
+                self._prepare()
+        except BaseException:
+            self.lock.close()
+            raise
+
+    def connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+        """Another connection to the file. Readers see the last commit, and never wait."""
+        uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=10_000, check_same_thread=False)
+        pragmas = [f"cache_size=-{self.cache_kib}", "temp_store=MEMORY", "cell_size_check=ON"]
+        if not read_only:
+            pragmas += ["journal_mode=WAL", "synchronous=FULL", "locking_mode=NORMAL"]
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def get(self, name: str, default: Any = None) -> Any:
+        row = self.connection.execute("SELECT value FROM vigilog_about WHERE name = ?", (name,)).fetchone()
+        return default if row is None else row[0]
+
+    def put(self, name: str, value: Any) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO vigilog_about VALUES (?, ?)", (name, value))
+
+    @property
+    def history(self) -> str:
+        """What tells this history of changes from any other: new after a restore."""
+        return str(self.get("history"))
+
+    def backup(self, target: Path, progress: Callable[[float], None] | None = None) -> None:
+        """Copies the file as of one moment, while transactions go on."""
+        with sqlite3.connect(target) as copy, damage(self.path):
+            self.connection.backup(copy, pages=1_000, progress=lambda _, left, all_: progress and progress(1 - left / max(all_, 1)))
+        copy.close()
+
+    def close(self) -> None:
+        self.connection.close()
+        self.lock.close()
+
+    def _prepare(self) -> None:
+        known = self.connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vigilog_about'").fetchone()[0]
+        if not known:
+            self.connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
+            self.put("history", secrets.token_hex(8))
+            self.put("format", FORMAT)
+        found = int(self.get("format", 0))
+        if found > FORMAT:
+            raise DataError(f"{self.path} has format {found}, made by a later Vigilog; this one knows formats up to {FORMAT}", "format")
+        if found < FORMAT:
+            self.backup(self.folder / f"{NAME}.format{found}")
+            steps = " ".join(MIGRATIONS[number] for number in range(found, FORMAT))
+            self.connection.executescript(f"BEGIN; {steps} UPDATE vigilog_about SET value = {FORMAT} WHERE name = 'format'; COMMIT;")
+
+
+def _locked(folder: Path, *, create: bool) -> IO[str]:
+    """Takes the folder for this process alone."""
+    try:
+        if create:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif not folder.is_dir():
+            raise DataError(f"there is no data folder {folder}", "no-data")
+        lock = (folder / LOCK).open("a+")
+    except OSError as reason:
+        raise DataError(f"{folder}: {reason.strerror}", "folder") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.seek(0)
+        holder = lock.read().strip() or "another process"
+        lock.close()
+        raise DataError(f"{folder} is in use by {holder}; one process at a time has a data folder", "in-use") from None
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()}")
+    lock.flush()
+    return lock
+
+
+@contextmanager
+def damage(path: Path) -> Iterator[None]:
+    """What SQLite says about a file as a sentence."""
+    try:
+        yield
+    except sqlite3.DatabaseError as reason:
+        raise explained(reason, path) from None
+
+
+def explained(reason: sqlite3.DatabaseError, path: Path) -> Exception:
+    """A failure of SQLite as an error that says what is wrong with the file; other failures as they are."""
+    text = str(reason)
+    if "full" in text:
+        return DataError(f"the disk with {path} is full; nothing was changed", "disk")
+    if "readonly" in text or "unable to open" in text:
+        return DataError(f"{path} cannot be written; nothing was changed", "read-only")
+    if "malformed" in text or "not a database" in text or "disk I/O" in text or "disk image" in text:
+        return DataError(f"{path} is damaged ({text}); restore a backup (vigilog restore)", "damaged")
+    return reason

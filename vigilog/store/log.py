@@ -1,0 +1,95 @@
+"""The log of what changed in the base, and the outbox of what that changed in the views, by transaction number.
+
+An entry says its rows as JSON, in the form in which transactions are written; many rows are in a segment, which it names. Each carries a sum, so that a damaged one is never taken for the truth.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vigilog.core.errors import DataError
+from vigilog.store.file import DataFile
+
+PACKED = 2_000  # bytes from which an entry is compressed
+Said = dict[str, Any]  # {"plus": […], "minus": […]}, or the segments that hold them
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A committed transaction: what it changed in base relations."""
+
+    tx: int
+    at: float
+    kind: str
+    changes: Mapping[str, Said]
+
+
+class Log:
+    """The numbered transactions of a database."""
+
+    def __init__(self, file: DataFile) -> None:
+        self.file, self.connection = file, file.connection
+        (last,) = self.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
+        self.last = int(last if last is not None else file.get("first", 0))
+
+    @property
+    def first(self) -> int:
+        """The number up to which changes are no longer there: one who knows the state at it, or at a later one, can follow."""
+        return int(self.file.get("first", 0))
+
+    def append(self, kind: str, changes: Mapping[str, Said], views: Mapping[str, Said]) -> int:
+        """Writes a transaction down, inside the SQLite transaction of its commit; gives its number."""
+        tx = self.last + 1
+        self.connection.execute("INSERT INTO vigilog_log VALUES (?, ?, ?, ?, ?)", (tx, time.time(), kind, *_packed(changes)))
+        for view, said in views.items():
+            self.connection.execute("INSERT INTO vigilog_outbox VALUES (?, ?, ?, ?)", (tx, view, *_packed(said)))
+        return tx
+
+    def entries(self, since: int = 0, until: int | None = None) -> Iterator[Entry]:
+        """The transactions after one, up to another."""
+        rows = self.connection.execute(
+            "SELECT tx, at, kind, said, sum FROM vigilog_log WHERE tx > ? AND tx <= ? ORDER BY tx",
+            (since, self.last if until is None else until),
+        )
+        for tx, at, kind, said, total in rows:
+            yield Entry(tx, at, kind, _unpacked(said, total, f"transaction {tx} of the log"))
+
+    def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Said]]:
+        """What views gained and lost after a transaction: its number, the view, the rows; in order."""
+        rows = self.connection.execute(
+            "SELECT tx, view, said, sum FROM vigilog_outbox WHERE tx > ? AND tx <= ? ORDER BY tx, view",
+            (since, self.last if until is None else until),
+        )
+        for tx, view, said, total in rows:
+            yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}")
+
+    def forget(self, until: int) -> None:
+        """Drops what is not retained any more."""
+        for table in ("vigilog_log", "vigilog_outbox"):
+            self.connection.execute(f"DELETE FROM {table} WHERE tx <= ?", (until,))
+        self.file.put("first", max(until, self.first))
+
+    def size(self) -> tuple[int, int]:
+        """How many changes of views the outbox holds, and how many bytes."""
+        number, size = self.connection.execute("SELECT count(*), coalesce(sum(length(said)), 0) FROM vigilog_outbox").fetchone()
+        return int(number), int(size)
+
+
+def _packed(said: Mapping[str, Any]) -> tuple[bytes, int]:
+    data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(data) >= PACKED:
+        data = zlib.compress(data, 1)
+    return data, zlib.crc32(data)
+
+
+def _unpacked(data: bytes, total: int, what: str) -> dict[str, Any]:
+    if zlib.crc32(data) != total:
+        raise DataError(f"{what} is damaged: its sum is not that of its bytes; restore a backup (vigilog restore)", "damaged")
+    found = json.loads(data if data[:1] == b"{" else zlib.decompress(data))
+    assert isinstance(found, dict), "an object was written"
+    return found

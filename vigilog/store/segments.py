@@ -1,0 +1,52 @@
+"""Rows that are too many for the log: immutable Parquet files, each named by an entry together with its sum."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row, Type
+
+ToArrow = Callable[[Sequence[str], Sequence[Type], Iterable[Row]], pa.Table]
+FromArrow = Callable[[Sequence[Type], pa.Table], Iterable[Row]]
+
+
+class Segments:
+    """The folder of segments. A segment is written, and on the disk, before the commit that names it."""
+
+    def __init__(self, folder: Path, to_arrow: ToArrow, from_arrow: FromArrow) -> None:
+        self.folder, self.to_arrow, self.from_arrow = folder, to_arrow, from_arrow
+
+    def write(self, relation: str, columns: Sequence[str], types: Sequence[Type], rows: Sequence[Row]) -> dict[str, Any]:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        name = f"{relation}-{secrets.token_hex(8)}.parquet"
+        path = self.folder / name
+        try:
+            pq.write_table(self.to_arrow(columns, types, rows), path, compression="zstd")
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        except OSError as reason:
+            path.unlink(missing_ok=True)
+            raise DataError(f"{path} cannot be written ({reason.strerror or reason}); nothing was changed", "disk") from None
+        return {"segment": name, "rows": len(rows), "sum": _sum(path)}
+
+    def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
+        path = self.folder / said["segment"]
+        if not path.is_file() or _sum(path) != said["sum"]:
+            raise DataError(f"{path} is {'damaged' if path.is_file() else 'missing'}; restore a backup (vigilog restore)", "damaged")
+        if not types:
+            return [()]
+        return self.from_arrow(types, pq.read_table(path))
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
