@@ -55,7 +55,12 @@ class Naive:
             self.base.setdefault(name, set()).difference_update(self.values(name, rows))
         for name, pairs in transaction.get("update", {}).items():
             self.base[name] -= self.values(name, [pair["old"] for pair in pairs])
-        for name, rows in transaction.get("insert", {}).items():
+        for name, rows in (transaction.get("upsert", {}) | transaction.get("delete_key", {})).items():
+            key = self.program.keys[name]
+            wide = name in transaction.get("upsert", {})
+            gone = {tuple(str(row[column if wide else place]) for place, column in enumerate(key)) for row in rows}
+            self.base[name] = {row for row in self.base[name] if tuple(str(row[column]) for column in key) not in gone}
+        for name, rows in (transaction.get("insert", {}) | transaction.get("upsert", {})).items():
             self.base.setdefault(name, set()).update(self.values(name, rows))
         for name, pairs in transaction.get("update", {}).items():
             self.base[name] |= self.values(name, [pair["new"] for pair in pairs])
