@@ -25,6 +25,9 @@ from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.relevant import relevant
 
 
+FEW = 20  # up to so many rows are checked one by one, more of them column by column
+
+
 @dataclass(frozen=True)
 class Result:
     """The output relations of an evaluation, in memory."""
@@ -75,6 +78,9 @@ def checked_rows(program: Program, relation: str, rows: Iterable[Iterable[Any]])
     if not declaration.arity:
         return listed
     try:
+        if len(listed) <= FEW:
+            quick = [type_.quick for type_ in declaration.types]
+            return [tuple([check(cell) for check, cell in zip(quick, cells, strict=True)]) for cells in listed]
         columns = zip(declaration.types, zip(*listed, strict=True), strict=False)
         return list(zip(*(type_.column_from_json(column) for type_, column in columns), strict=True))
     except ValueError:

@@ -132,6 +132,8 @@ def damage(path: Path) -> Iterator[None]:
 def explained(reason: sqlite3.DatabaseError, path: Path) -> Exception:
     """A failure of SQLite as an error that says what is wrong with the file; other failures as they are."""
     text = str(reason)
+    if "decode to UTF-8" in text:
+        return DataError(f"{path} is damaged (a text in it is none); restore a backup (vigilog restore)", "damaged")
     if "full" in text:
         return DataError(f"the disk with {path} is full; nothing was changed", "disk")
     if "readonly" in text or "unable to open" in text:

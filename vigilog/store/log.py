@@ -1,6 +1,7 @@
 """The log of what changed in the base, and the outbox of what that changed in the views, by transaction number.
 
-An entry says its rows as JSON, in the form in which transactions are written; many rows are in a segment, which it names. Each carries a sum, so that a damaged one is never taken for the truth.
+An entry says its rows as JSON, in the form in which transactions are written; many rows are in a segment, which it names. Each carries a sum over all of it, so that a damaged one is never taken for the
+truth; and each number has an entry, so that a missing one is noticed.
 """
 
 from __future__ import annotations
@@ -44,20 +45,29 @@ class Log:
 
     def append(self, kind: str, changes: Mapping[str, Said], views: Mapping[str, Said]) -> int:
         """Writes a transaction down, inside the SQLite transaction of its commit; gives its number."""
-        tx = self.last + 1
-        self.connection.execute("INSERT INTO vigilog_log VALUES (?, ?, ?, ?, ?)", (tx, time.time(), kind, *_packed(changes)))
+        tx, at = self.last + 1, time.time()
+        self.connection.execute("INSERT INTO vigilog_log VALUES (?, ?, ?, ?, ?)", (tx, at, kind, *_packed(changes, tx, at, kind)))
         for view, said in views.items():
-            self.connection.execute("INSERT INTO vigilog_outbox VALUES (?, ?, ?, ?)", (tx, view, *_packed(said)))
+            self.connection.execute("INSERT INTO vigilog_outbox VALUES (?, ?, ?, ?)", (tx, view, *_packed(said, tx, view)))
         return tx
 
     def entries(self, since: int = 0, until: int | None = None) -> Iterator[Entry]:
-        """The transactions after one, up to another."""
+        """The transactions after one, up to another. Raises DataError if one is damaged, or missing."""
+        last = self.last if until is None else min(until, self.last)
         rows = self.connection.execute(
-            "SELECT tx, at, kind, said, sum FROM vigilog_log WHERE tx > ? AND tx <= ? ORDER BY tx",
-            (since, self.last if until is None else until),
+            "SELECT tx, at, kind, said, sum FROM vigilog_log WHERE tx > ? AND tx <= ? ORDER BY tx", (since, last)
         )
+        number = max(since, self.first)
         for tx, at, kind, said, total in rows:
-            yield Entry(tx, at, kind, _unpacked(said, total, f"transaction {tx} of the log"))
+            number += 1
+            if tx != number:
+                break
+            yield Entry(tx, at, kind, _unpacked(said, total, f"transaction {tx} of the log", tx, at, kind))
+        else:
+            if number >= last:
+                return
+            number += 1
+        raise DataError(f"transaction {number} of the log is damaged: it is not there; restore a backup (vigilog restore)", "damaged")
 
     def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Said]]:
         """What views gained and lost after a transaction: its number, the view, the rows; in order."""
@@ -66,7 +76,7 @@ class Log:
             (since, self.last if until is None else until),
         )
         for tx, view, said, total in rows:
-            yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}")
+            yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}", tx, view)
 
     def forget(self, until: int) -> None:
         """Drops what is not retained any more."""
@@ -80,16 +90,20 @@ class Log:
         return int(number), int(size)
 
 
-def _packed(said: Mapping[str, Any]) -> tuple[bytes, int]:
+def _packed(said: Mapping[str, Any], *about: Any) -> tuple[bytes, int]:
     data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
     if len(data) >= PACKED:
         data = zlib.compress(data, 1)
-    return data, zlib.crc32(data)
+    return data, _sum(data, about)
 
 
-def _unpacked(data: bytes, total: int, what: str) -> dict[str, Any]:
-    if zlib.crc32(data) != total:
+def _unpacked(data: bytes, total: int, what: str, *about: Any) -> dict[str, Any]:
+    if _sum(data, about) != total:
         raise DataError(f"{what} is damaged: its sum is not that of its bytes; restore a backup (vigilog restore)", "damaged")
     found = json.loads(data if data[:1] == b"{" else zlib.decompress(data))
     assert isinstance(found, dict), "an object was written"
     return found
+
+
+def _sum(data: bytes, about: tuple[Any, ...]) -> int:
+    return zlib.crc32(data, zlib.crc32(repr(about).encode()))

@@ -89,6 +89,8 @@ class DemandMachine:
         self.budget: int | None = None
         self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, step after step, if wanted
         self.plans: dict[object, Plan] = {}
+        self.reading: dict[str, tuple[str, list[Any] | None]] = {}
+        self.clearing: dict[str, str] = {}
         self.selections: dict[object, tuple[str, Mapping[str, Any]]] = {}
 
     def plan(self, start: Iterable[str], changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
@@ -172,19 +174,25 @@ class DemandMachine:
         """The rows of a work table as values."""
         if not self.sizes.get(relation):
             return []
-        cursor = self.tables.execute(f"SELECT * FROM {quote(self.layout.tables[relation])} {where}", parameters)
+        if relation not in self.reading:
+            decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+            plain = not any(decoders) and bool(self.layout.program.relations[relation].attributes)
+            self.reading[relation] = f"SELECT * FROM {quote(self.layout.tables[relation])} ", None if plain else decoders
+        sql, found = self.reading[relation]
+        cursor = self.tables.execute(sql + where if where else sql, parameters)
+        if found is None:
+            return cursor.fetchall()
         if not self.layout.program.relations[relation].attributes:
             return [() for _ in cursor]
-        decoders = [decoder(type_) for type_ in self.layout.types[relation]]
-        if not any(decoders):
-            return cursor.fetchall()
-        return [tuple([d(v) if d else v for d, v in zip(decoders, row, strict=True)]) for row in cursor]
+        return [tuple([d(v) if d else v for d, v in zip(found, row, strict=True)]) for row in cursor]
 
     def clear(self) -> None:
         """Empties what was filled."""
         for relation, size in self.sizes.items():
             if size and relation not in self.inputs:
-                self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
+                if relation not in self.clearing:
+                    self.clearing[relation] = f"DELETE FROM {quote(self.layout.tables[relation])}"
+                self.tables.execute(self.clearing[relation])
         self.forget()
 
     def forget(self) -> None:

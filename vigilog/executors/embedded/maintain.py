@@ -47,6 +47,7 @@ class Maintainer:
         self.changed: dict[str, Change] = {}
         self.label = tables.label()
         self.base: dict[str, _BaseStatements] = {}
+        self.clearing: dict[str, tuple[str, str]] = {}
         self.derived = self.rounds = 0
         if not tables.durable:
             tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
@@ -131,9 +132,18 @@ class Maintainer:
 
     def _clear_changes(self) -> None:
         for relation, change in self.changed.items():
-            for kind, there in (("minus", change.lost), ("plus", change.gained)):
-                if there:
-                    self.tables.execute(f"DELETE FROM {quote(self._name(relation, kind))}")
+            minus, plus = self._clearing(relation)
+            if change.lost:
+                self.tables.execute(minus)
+            if change.gained:
+                self.tables.execute(plus)
+
+    def _clearing(self, relation: str) -> tuple[str, str]:
+        """The statements that empty a relation's tables of changes."""
+        if relation not in self.clearing:
+            minus, plus = (f"DELETE FROM {quote(self._name(relation, kind))}" for kind in CHANGE)
+            self.clearing[relation] = minus, plus
+        return self.clearing[relation]
 
     def _reachable(self, changes: Mapping[str, Delta]) -> dict[str, Change]:
         """What can change, at most, when base relations change in this way."""

@@ -92,7 +92,8 @@ class Tables:
         return next(name for name in ("rowid", "oid", "_rowid_") if name not in taken)
 
     def execute(self, sql: str, parameters: Mapping[str, Any] | tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        self.register()
+        if len(self.registered) < len(self.dialect.functions):
+            self.register()
         self.statements += 1
         try:
             return self.connection.execute(sql, parameters)
@@ -212,21 +213,20 @@ class Tables:
         """Rows as they are stored."""
         if relation not in self.encoders:
             encoders = [encoder(type_) for type_ in self.layout.types[relation]]
-            self.encoders[relation] = encoders if any(encoders) else None
-        if not self.layout.program.relations[relation].attributes:
-            return ((1,) for _ in rows)
+            self.encoders[relation] = encoders if any(encoders) or not self.layout.program.relations[relation].attributes else None
         found = self.encoders[relation]
         if found is None:
             return rows
+        if not self.layout.program.relations[relation].attributes:
+            return ((1,) for _ in rows)
         return (tuple([e(v) if e else v for e, v in zip(found, row, strict=True)]) for row in rows)
 
     def register(self) -> None:
         """Makes the functions that the dialect has come to use known to SQLite."""
-        if len(self.registered) < len(self.dialect.functions):
-            for name, (arity, function) in self.dialect.functions.items():
-                if name not in self.registered:
-                    self.connection.create_function(name, arity, function, deterministic=True)
-                    self.registered.add(name)
+        for name, (arity, function) in self.dialect.functions.items():
+            if name not in self.registered:
+                self.connection.create_function(name, arity, function, deterministic=True)
+                self.registered.add(name)
 
     def _count_undefined(self) -> int:
         self.undefined += 1
@@ -261,11 +261,6 @@ class Contents:
         self.table, self.width = quote(tables.layout.tables[relation]), len(columns)
         self.sql = f"SELECT 1 FROM {self.table} WHERE {' AND '.join(f'{quote(column)} = ?' for column in columns)}"
 
-    def __contains__(self, row: object) -> bool:
-        assert isinstance(row, tuple)
-        stored = next(iter(self.tables.encoded(self.relation, [row])))
-        return self.tables.execute(self.sql, tuple(stored)).fetchone() is not None
-
     def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
         """The rows that have one of some values in their columns."""
         self.tables.serve([Search(self.relation, frozenset(columns))])
@@ -288,7 +283,9 @@ class Contents:
     def among(self, rows: Collection[Row]) -> set[Row]:
         """Those of the rows that the relation has."""
         if len(rows) <= FEW:
-            return {row for row in rows if row in self}
+            execute, sql = self.tables.execute, self.sql
+            stored = self.tables.encoded(self.relation, rows)
+            return {row for row, cells in zip(rows, stored, strict=True) if execute(sql, cells).fetchone() is not None}
         listed, columns = list(rows), [f"c{number}" for number in range(self.width)]
         execute, same = self.tables.execute, zip(columns, map(quote, self.tables.layout.columns[self.relation]), strict=True)
         execute(f"CREATE TEMP TABLE looked_up ({', '.join(columns)})")

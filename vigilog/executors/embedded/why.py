@@ -63,7 +63,7 @@ class Reasoner:
         """For each row of a relation a proof of it, None if it has none."""
         if relation not in self.derived:
             known = self.tables.contents(relation)
-            return [Proof(_fact(self.program, relation, row), relation=relation, row=row) if row in known else None for row in rows]
+            return [Proof(_fact(self.program, relation, row), relation=relation, row=row) if known.among([row]) else None for row in rows]
         machine, plan, question = self._machine(relation)
         machine.trace = []
         try:
