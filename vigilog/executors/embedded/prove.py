@@ -19,6 +19,7 @@ from vigilog.language.syntax import Program
 from vigilog.rewriting.magic import linear_patterns, magic
 
 FIRST_BOUND = 500
+LEAST_COST = 10.0  # rows that a question is expected to take, until one was asked
 BOUND_BY_ROWS = 50  # at most so many rows are derived for each row in doubt, in all
 
 
@@ -45,11 +46,11 @@ class Prover:
             return
         self.used = True
         bound, most = FIRST_BOUND, FIRST_BOUND + BOUND_BY_ROWS * number
+        goals = [(relation, pattern) for pattern in self.patterns[relation]]
         while bound <= most:
-            for goal in sorted(
-                ((relation, pattern) for pattern in self.patterns[relation]), key=lambda goal: self._expected(goal, doubtful)
-            ):
-                if self._try(goal, doubtful, bound):
+            expected = {goal: self._expected(goal, doubtful) for goal in goals}
+            for goal in sorted(goals, key=expected.__getitem__):
+                if expected[goal] <= bound and self._try(goal, doubtful, bound):
                     return
             bound *= 2
         self.tired = True
@@ -88,7 +89,8 @@ class Prover:
         table = quote(self.machine.layout.tables[question])
         new = f"SELECT {self._known(goal)} FROM {doubtful} EXCEPT SELECT * FROM {table}"
         (number,) = self.tables.execute(f"SELECT count(*) FROM ({new})").fetchone()
-        return float(number) * max(self.spent.get(goal, 0) / max(self.machine.sizes.get(question, 0), 1), 1.0)
+        asked = self.machine.sizes.get(question, 0)
+        return float(number) * (self.spent[goal] / asked if asked else LEAST_COST)
 
     def _known(self, goal: tuple[str, str]) -> str:
         relation, pattern = goal
