@@ -1,9 +1,20 @@
-"""What all tests share: the settings of the one Spark session."""
+"""What all tests share: the settings of the one Spark session, and the one process that has it.
+
+A test that uses Spark in its own process has `spark` in its name, its parameters, its fixtures or its file's name.
+"""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # many small plans, little data: compile little
 
 os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={QUICK}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
