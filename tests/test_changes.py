@@ -92,7 +92,8 @@ def applied(database: Database, transaction: str, *, dry_run: bool = False) -> l
 
 def opened(case: Case, folder: Path, strategy: str, **options: Any) -> Database:
     case.write_facts(folder)
-    return open_program(check(case.program, case.path.name).program, folder, strategy=strategy, **options)
+    database: Database = open_program(check(case.program, case.path.name).program, folder, strategy=strategy, **options)
+    return database
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)

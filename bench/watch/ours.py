@@ -22,7 +22,7 @@ class Maintained:
     """A database of Vigilog."""
 
     def __init__(self, workload: Workload, facts: Facts | Path, **options: Any) -> None:
-        self.database = vigilog.open(workload.program.text, facts, **options)
+        self.database: vigilog.Database = vigilog.open(workload.program.text, facts, **options)
 
     def apply(self, change: Change) -> Mapping[str, Changed]:
         return self.database.apply(change)
