@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, did_you_mean
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.compiled import Compiled, compiled
@@ -106,8 +106,12 @@ class Database:
             if self.stats.recomputed and self.overruns is not None and keep:
                 self.overruns += 1
                 if self.overruns == MOST_OVERRUNS:
-                    self._store_views()
+                    self._afterwards(self._store_views)
             return outcome
+
+    def _afterwards(self, work: Callable[[], None]) -> None:
+        """Does what is of use later; the transaction before it stands whatever comes of that."""
+        work()
 
     def _store_views(self) -> None:
         """Stores what was derived on demand until now, since that has turned out to cost too much."""
@@ -137,13 +141,16 @@ class Database:
 
     def view(self, name: str) -> set[Row]:
         """All rows of an output relation."""
-        if name in self.stored or self.homes.get(name) == name:
-            return set(self.views.rows(name))
-        return set(self.ask(f"{name}({', '.join('_' for _ in self.program.relations[name].attributes)})"))
+        ensure_known(self.program, name)
+        with self.lock:
+            if name in self.stored or self.homes.get(name) == name:
+                return set(self.views.rows(name))
+            return set(self.ask(f"{name}({', '.join('_' for _ in self.program.relations[name].attributes)})"))
 
     def rows(self, name: str) -> set[Row]:
         """All rows that are stated for a base relation."""
-        return set(self.views.rows(self.homes[name]))
+        with self.lock:
+            return set(self.views.rows(self.homes[name]))
 
     def ask(self, goal: str) -> list[Row]:
         """The answers to a goal like `closure("a", y)`, sorted: the rows of an atom, or the values of the variables of several literals."""
@@ -151,22 +158,25 @@ class Database:
 
     def ask_typed(self, goal: str) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers."""
-        asked = parse_goal(self.program, goal)
-        answers = sorted_rows(self.views.answers(asked))
-        self.stats = self.views.stats
-        return asked.declaration.types, answers
+        with self.lock:
+            asked = parse_goal(self.program, goal)
+            answers = sorted_rows(self.views.answers(asked))
+            self.stats = self.views.stats
+            return asked.declaration.types, answers
 
     def why(self, goal: str) -> Proof | None:
         """A proof of an atom from base facts; None if it does not hold. If it has variables, their first values that hold are taken."""
-        asked = parse_goal(self.program, goal)
-        if not asked.of_atom:
-            raise DataError('why takes one atom, like closure("a", "b")', "goal")
-        answers = sorted_rows(self.views.answers(asked))
-        return self.proofs(asked.of_atom, answers[:1])[0] if answers else None
+        with self.lock:
+            asked = parse_goal(self.program, goal)
+            if not asked.of_atom:
+                raise DataError('why takes one atom, like closure("a", "b")', "goal")
+            answers = sorted_rows(self.views.answers(asked))
+            return self.proofs(asked.of_atom, answers[:1])[0] if answers else None
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it; None if it has none."""
-        return [proof and proof.rebuilt(self._stated) for proof in self.views.proofs(relation, rows)]
+        with self.lock:
+            return [proof and proof.rebuilt(self._stated) for proof in self.views.proofs(relation, rows)]
 
     def _stated(self, step: Proof) -> Proof:
         """A step from a row to the same row where it is stated is none."""
@@ -175,7 +185,8 @@ class Database:
 
     def broken(self, proof: Proof) -> Proof:
         """A proof that once held, with marks on what it rests on that does not hold any more."""
-        return proof.rebuilt(lambda step: replace(step, broken=not step.rule and not self._holds(step)))
+        with self.lock:
+            return proof.rebuilt(lambda step: replace(step, broken=not step.rule and not self._holds(step)))
 
     def _holds(self, leaf: Proof) -> bool:
         if leaf.row is not None:
@@ -222,6 +233,13 @@ class Pending:
 
     def delete(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
         self.collected.setdefault("delete", {}).setdefault(relation, []).extend(map(tuple, rows))
+
+
+def ensure_known(program: Program, relation: str) -> None:
+    """Raises DataError if a program has no such relation."""
+    if relation not in program.relations:
+        hint = did_you_mean(relation, program.relations)
+        raise DataError(f"there is no relation {relation}" + (f"; {hint}" if hint else ""), "unknown-relation")
 
 
 def _lists(facts: Facts | None) -> dict[str, list[list[Any]]]:

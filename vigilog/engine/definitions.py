@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import ndiff
 
 from vigilog.core.errors import DataError, did_you_mean
 from vigilog.language.check import check
@@ -51,3 +52,13 @@ def dropped(program: Program, name: str) -> Program:
         directives=tuple(old for old in program.directives if old.relation != name),
         rules=rules,
     )
+
+
+def changed_statements(old: str, new: str) -> str:
+    """What is not in both of two programs, a line for each statement.
+
+    >>> print(changed_statements("p(x) :- q(x).\\nq(1).", "p(x) :- q(x), x > 2.\\nq(1)."))
+    - p(x) :- q(x).
+    + p(x) :- q(x), x > 2.
+    """
+    return "\n".join(line for line in ndiff(old.splitlines(), new.splitlines()) if line[0] in "+-")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,17 +12,21 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from vigilog.core.delta import Delta, between
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
+from vigilog.engine.backup import SEGMENTS, backup
 from vigilog.engine.compiled import Compiled, compiled
-from vigilog.engine.database import Database
-from vigilog.engine.definitions import defined, dropped
+from vigilog.engine.database import Database, ensure_known
+from vigilog.engine.definitions import changed_statements, defined, dropped
 from vigilog.engine.evaluate import read
 from vigilog.engine.large import MEMORY, Large, default_warehouse
 from vigilog.engine.ledger import Book
 from vigilog.engine.places import source_place
+from vigilog.engine.status import Status, status
 from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import Transaction, check_keys
+from vigilog.engine.verify import Verified, verify
 from vigilog.executors.choose import choose
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -39,14 +42,14 @@ from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
 from vigilog.rewriting.relevant import relevant
 from vigilog.spark.snapshots import Written
 from vigilog.spark.values import from_arrow, to_arrow
-from vigilog.store.file import NAME, DataFile, damage
+from vigilog.store.file import DataFile, damage
 from vigilog.store.segments import Segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CACHE_KIB = 500_000
-SEGMENTS = "segments"
+SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark starts
 RETAIN = {"transactions": 1_000_000.0}  # what is retained unless stated otherwise
 
 Given = Mapping[str, Iterable[Row] | Place]
@@ -74,6 +77,8 @@ class Durable(Database):
         self.folder, self.report = Path(folder), report
         self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
         self.lock, self.budget, self.strict = RLock(), budget, strict
+        self.troubles: list[str] = []  # what failed after transactions that stand
+        self.redefined = ""  # the statements that opening has changed
         try:
             with damage(self.file.path):
                 stated = {"strategy": strategy, "retain": retain and json.dumps(retain), "warehouse": warehouse, "memory": memory}
@@ -86,8 +91,9 @@ class Durable(Database):
         known = self._known_program()
         text = show(program) if program else ""
         if known and program and known != text and not define:
+            shown = changed_statements(known, text)
             raise DataError(
-                f"{self.folder} has another program; to change its definitions, say so (define=True, --define)", "program-changed"
+                f"{self.folder} has another program; to change its definitions, say so (define=True, --define):\n{shown}", "program-changed"
             )
         if known and facts:
             raise DataError(f"{self.folder} has data already; load more into it instead", "facts")
@@ -111,6 +117,7 @@ class Durable(Database):
             if not known:
                 check_keys(self.program, self.base)
         if known and program and known != text:
+            self.redefined = changed_statements(known, text)
             self._redefine(program)
 
     def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
@@ -240,8 +247,15 @@ class Durable(Database):
             finally:
                 self.book.source = self.book.request = None
             if keep and self.large:
-                self.store.compact_if_due(outcome.changes)
+                self._afterwards(lambda: self.store.compact_if_due(outcome.changes))
             return outcome
+
+    def _afterwards(self, work: Callable[[], None]) -> None:
+        try:
+            with damage(self.file.path):
+                work()
+        except (VigilogError, sqlite3.Error) as reason:
+            self.troubles.append(str(reason))
 
     def _rebuild(self, made: Compiled) -> None:
         reasons = {name: chosen.reason for name, chosen in made.strategies.items() if chosen.name == MATERIALIZED}
@@ -270,24 +284,31 @@ class Durable(Database):
         old, new = self.compiled.fingerprints(), made.fingerprints()
         for name, home in self.homes.items():
             gone = made.homes.get(name) != home or new[home] != old[home]
-            if gone and name in program.relations and any(True for _ in self.views.rows(home)):
-                raise DataError(f"{name} has rows of other columns; delete them, or drop {name}, before it is declared anew", "has-rows")
+            unstated = self.compiled.stated.get(name, set()) - made.stated.get(name, set())
+            if gone and name in program.relations and any(row not in unstated for row in self.views.rows(home)):
+                raise DataError(
+                    f"{name} has rows; delete them, or drop {name}, before it is declared or derived in another way", "has-rows"
+                )
         was = {name: (self.program.relations[name], self.view(name)) for name in self.program.outputs if new.get(name) != old[name]}
         stated = {name: sorted(rows - self.compiled.stated.get(name, set())) for name, rows in made.stated.items()}
+        unstated = {name: sorted(rows - made.stated.get(name, set())) for name, rows in self.compiled.stated.items() if name in made.homes}
         with self.swapping():
             self._write_program(program)
             self.large = frozenset(name for name in self.large if name in program.relations)
+            for name in [name for name, home in self.homes.items() if new.get(home) != old[home]]:
+                self.file.connection.execute("DELETE FROM vigilog_snapshots WHERE relation = ?", (name,))
             self._build(made, {})
             check_keys(self.program, self.base)
-            tx, deltas = self._note_definition(was, stated, [name for name in self.program.outputs if old.get(name) != new[name]])
+            wish = {"delete": _some(unstated), "insert": _some(stated)}
+            tx, deltas = self._note_definition(was, wish, [name for name in self.program.outputs if old.get(name) != new[name]])
         self.step.publish(Outcome(tx, {}, deltas))
         return deltas
 
     def _note_definition(
-        self, was: Mapping[str, tuple[Declaration, set[Row]]], stated: Mapping[str, list[Row]], changed: Sequence[str]
+        self, was: Mapping[str, tuple[Declaration, set[Row]]], wish: Transaction, changed: Sequence[str]
     ) -> tuple[int, dict[str, Delta]]:
-        """Writes down what a change of definitions does: to views whose meaning it changes, and by rows that the program states now."""
-        outcome = Outcome(self.book.last, self.step.propose({"insert": {name: rows for name, rows in stated.items() if rows}}))
+        """Writes down what a change of definitions does: to views whose meaning it changes, and by rows that the program states now, or no more."""
+        outcome = Outcome(self.book.last, self.step.propose(wish))
         moved = {self.homes[name]: delta for name, delta in outcome.changes.items()}
         deltas = self.views.apply(moved) if moved else {}
         said = {name: self.book.said(name, delta) for name, delta in deltas.items() if name not in changed}
@@ -326,11 +347,44 @@ class Durable(Database):
             self._as_of(at, lambda: rows.update(super(Durable, self).view(name)))
             return rows
 
+    def rows(self, name: str) -> set[Row]:
+        ensure_known(self.program, name)
+        if name not in self.base:
+            raise DataError(f"{name} is derived by rules; no rows are stated for it", "derived")
+        with damage(self.file.path):
+            return super().rows(name)
+
+    def why(self, goal: str) -> Proof | None:
+        with damage(self.file.path):
+            return super().why(goal)
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        with damage(self.file.path):
+            return super().proofs(relation, rows)
+
+    @property
+    def oldest(self) -> int:
+        """The oldest transaction whose state can be looked at: what came later is in the log, and in the words of this program."""
+        return max(self.book.log.first, int(self.file.get("defined", 0)))
+
+    @property
+    def resident(self) -> EmbeddedViews:
+        """What is kept in the file."""
+        views = self.views.resident if isinstance(self.views, MixedViews) else self.views
+        assert isinstance(views, EmbeddedViews), "a file is SQLite's"
+        return views
+
+    def kept_rows(self, relation: str) -> int:
+        """How many rows the file has for a base relation or a stored view."""
+        (number,) = self.file.connection.execute(f"SELECT count(*) FROM {quote(file_table(relation))}").fetchone()
+        return int(number)
+
     def _as_of(self, tx: int, look: Callable[[], None]) -> None:
         """Looks at the state after a transaction, by undoing, for a moment, what came later."""
-        oldest = max(self.book.log.first, self.file.get("defined", 0))
-        if not oldest <= tx <= self.tx:
-            raise DataError(f"transaction {tx} is not retained: states from {oldest} to {self.tx} can be looked at", "gap")
+        if tx > self.tx:
+            raise DataError(f"there is no transaction {tx} yet: the last is {self.tx}", "future")
+        if tx < self.oldest:
+            raise DataError(f"transaction {tx} is not retained: states from {self.oldest} to {self.tx} can be looked at", "gap")
         undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
         self.views.apply(undo, lambda _: look(), keep=False)
 
@@ -357,10 +411,15 @@ class Durable(Database):
         return self._change(relation, source, options, replacing=True, kind="sync")
 
     def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], *, replacing: bool, kind: str) -> Outcome:
+        ensure_known(self.program, relation)
         place = source if isinstance(source, Place) else source_place(self.program, relation, str(source), options)
         with self.lock, damage(self.file.path):
             if relation not in self.base:
                 raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
+            if relation not in self.large and choose("auto", [place], large=SMALL_FILE).engine == "embedded":
+                rows = set(read(place))
+                gone = self.rows(relation) - rows if replacing else set[Row]()
+                return self.take({"delete": {relation: list(gone)}, "insert": {relation: list(rows)}}, kind=kind)
             return self.store.change(relation, place, replacing=replacing, kind=kind)
 
     def frame(self, name: str) -> DataFrame:
@@ -371,7 +430,12 @@ class Durable(Database):
     def compact(self, relations: Iterable[str] | None = None) -> dict[str, int]:
         """Writes new Parquet snapshots of base relations, by default of all, and swaps them in; gives their numbers of rows."""
         with self.lock, damage(self.file.path):
-            return self.store.compact(self.homes if relations is None else relations)
+            wanted = list(self.homes if relations is None else relations)
+            for name in wanted:
+                ensure_known(self.program, name)
+                if name not in self.homes:
+                    raise DataError(f"{name} is derived by rules; only base relations have snapshots", "derived")
+            return self.store.compact(wanted)
 
     def make_large(self, relation: str) -> None:
         """From now on a relation is not resident."""
@@ -380,37 +444,30 @@ class Durable(Database):
 
     # -- care
 
-    def backup(self, target: str | Path) -> None:
-        """Copies the database, as it is now, into a new folder; transactions go on meanwhile."""
-        target = Path(target)
-        if target.exists() and any(target.iterdir()):
-            raise DataError(f"{target} is not empty; a backup goes into a new folder", "folder")
-        target.mkdir(parents=True, exist_ok=True)
-        with damage(self.file.path):
-            self.file.backup(target / NAME)
-        if (self.folder / SEGMENTS).is_dir():
-            shutil.copytree(self.folder / SEGMENTS, target / SEGMENTS)
+    def verify(self, by: str = "auto") -> Verified:
+        """Computes everything anew from the base and compares it with all that is kept: by the reference, on SQLite or on Spark, as the size suggests."""
+        with self.lock:
+            return verify(self, by)
+
+    def status(self) -> Status:
+        """What the database holds, where, and how it is kept."""
+        with self.lock, damage(self.file.path):
+            return status(self)
+
+    def backup(self, target: str | Path) -> int:
+        """Copies the database, as it is now, into a new folder, while transactions go on; gives the number of the last one that it has."""
+        return backup(self.folder, target, self.report)
 
     def close(self) -> None:
         with self.lock:
-            self.views.close()
-            self.file.close()
+            try:
+                self.views.close()
+            finally:
+                self.file.close()
 
 
-def restore(backup: str | Path, folder: str | Path) -> None:
-    """Makes a data folder from a backup. It begins a new history, so that no client takes it for the one it knew."""
-    backup, folder = Path(backup), Path(folder)
-    if not (backup / NAME).is_file():
-        raise DataError(f"{backup} is not a backup: it has no {NAME}", "no-data")
-    if folder.exists() and any(folder.iterdir()):
-        raise DataError(f"{folder} is not empty; a backup is restored into a new folder", "folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(backup / NAME, folder / NAME)
-    if (backup / SEGMENTS).is_dir():
-        shutil.copytree(backup / SEGMENTS, folder / SEGMENTS)
-    file = DataFile(folder, cache_kib=CACHE_KIB, create=False)
-    file.put("history", secrets.token_hex(8))
-    file.close()
+def _some(rows: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+    return {name: some for name, some in rows.items() if some}
 
 
 def _stored_later(made: Compiled, stored: Mapping[str, str]) -> dict[str, Strategy]:

@@ -7,7 +7,7 @@ compared, written and diffed by Spark, and the log names what Spark wrote.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -55,13 +55,27 @@ class Large:
         found = self.db.file.connection.execute(
             "SELECT location, rows, tx FROM vigilog_snapshots WHERE relation = ?", (relation,)
         ).fetchone()
-        return found and (Written(found[0], found[1]), found[2])
+        return found and (Written(self.located(found[0]), found[1]), found[2])
 
     def keep(self, relation: str, written: Written, tx: int) -> None:
         """Notes a snapshot, inside a transaction of the file."""
         self.db.file.connection.execute(
-            "INSERT OR REPLACE INTO vigilog_snapshots VALUES (?, ?, ?, ?, ?)", (relation, tx, written.location, written.rows, time.time())
+            "INSERT OR REPLACE INTO vigilog_snapshots VALUES (?, ?, ?, ?, ?)",
+            (relation, tx, written.location.removeprefix(f"{self.root}/"), written.rows, time.time()),
         )
+
+    @property
+    def root(self) -> str:
+        return self.warehouse.rstrip("/")
+
+    def located(self, location: str) -> str:
+        """Where something in the warehouse is; it is called by its place there, so that all of it can move."""
+        return f"{self.root}/{location}"
+
+    def snapshot_taken(self, relation: str) -> float:
+        """When the newest snapshot of a base relation was taken."""
+        (at,) = self.db.file.connection.execute("SELECT at FROM vigilog_snapshots WHERE relation = ?", (relation,)).fetchone()
+        return float(at)
 
     def source(self, relation: str) -> Any:
         """A base relation as Spark can read it: its snapshot and what came since, or its rows if it is resident."""
@@ -73,14 +87,15 @@ class Large:
         assert found is not None, "what is not resident has a snapshot"
         return Kept(found[0], self.db.book.since(found[1], [relation]).get(relation, Delta()))
 
-    def views(self, made: Compiled, outputs: Sequence[str]) -> SparkViews:
+    def views(self, made: Compiled, outputs: Sequence[str], stored: Collection[str] | None = None) -> SparkViews:
         """Spark's part of the views."""
         from vigilog.executors.spark.views import SparkViews
 
         names = {home: name for name, home in made.homes.items()}
         large = [made.homes[name] for name in self.db.large]
         program = relevant(made.plain, [*outputs, *large])
-        stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
+        if stored is None:
+            stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
         read = {home: self.source(name) for home, name in names.items() if home in program.relations}
         return SparkViews(program, outputs, read, stored, Watch(report=self.db.report))
 
@@ -148,10 +163,10 @@ class Large:
         if relation in db.program.keys:
             self._check_key(bulk, relation, current, difference)
         touched = [name for name in db.program.outputs if home in depends_on(db.plain, name)]
-        before = {name: bulk.local(name, list(db.view(name))) if not self._far(name) else self._frame(name) for name in touched}
+        before = {name: bulk.local(name, list(db.view(name))) if not self.is_far(name) else self._frame(name) for name in touched}
         after = bulk.write(home, bulk.after(home, current, difference), self.warehouse, f"snapshot-{db.tx + 1}")
         parts = {"plus": difference.plus, "minus": difference.minus}
-        base = locations({name: bulk.write(home, frame, self.warehouse, name) for name, frame in parts.items()})
+        base = self._named(locations({name: bulk.write(home, frame, self.warehouse, name) for name, frame in parts.items()}))
         old = self.snapshot(relation)
         with db.swapping():
             self.keep(relation, after, db.tx + 1)
@@ -169,7 +184,10 @@ class Large:
         if difference.rows <= FEW_ROWS:
             return self.db.book.said(name, bulk.rows(name, difference))
         parts = {"plus": difference.plus, "minus": difference.minus}
-        return locations({kind: bulk.write(name, frame, self.warehouse, kind) for kind, frame in parts.items()})
+        return self._named(locations({kind: bulk.write(name, frame, self.warehouse, kind) for kind, frame in parts.items()}))
+
+    def _named(self, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        return {kind: {**part, "location": part["location"].removeprefix(f"{self.root}/")} for kind, part in parts.items()}
 
     def _check_key(self, bulk: Bulk, relation: str, current: Any, difference: Difference) -> None:
         columns = [self.db.program.relations[relation].columns[column] for column in self.db.program.keys[relation]]
@@ -177,7 +195,7 @@ class Large:
         if after.groupBy(*columns).count().where("count > 1").limit(1).count():
             raise DataError(f"{relation} would have several rows with the same key ({', '.join(columns)})", "key")
 
-    def _far(self, name: str) -> bool:
+    def is_far(self, name: str) -> bool:
         return isinstance(self.db.views, MixedViews) and self.db.views.is_far(name)
 
     def _frame(self, name: str) -> DataFrame:
@@ -186,7 +204,7 @@ class Large:
 
     def frame(self, name: str) -> DataFrame:
         """A view as a frame, as of now."""
-        if self._far(name):
+        if self.is_far(name):
             return self._frame(name)
         from vigilog.executors.spark.frames import Frames
         from vigilog.spark.session import session
@@ -196,6 +214,42 @@ class Large:
             return frames.local(name, sorted(self.db.view(name)))
         finally:
             frames.close()
+
+    # -- what verify asks
+
+    def check_snapshot(self, relation: str, rows: Collection[Row] | None) -> tuple[int, int]:
+        """How many rows a snapshot has, read to its end, and in how many it differs from the rows it should have, if these are given."""
+        from vigilog.executors.spark.stored import Kept
+
+        found = self.snapshot(relation)
+        assert found is not None, "there is one"
+        home = self.db.homes[relation]
+        with closing(self._bulk()) as bulk:
+            snapshot = bulk.load(home, Kept(found[0], Delta()))
+            if rows is None:
+                return bulk.count(snapshot.exact), 0
+            read = snapshot.collect()
+            return len(read), len(read ^ set(rows))
+
+    def check_views(self) -> Iterator[tuple[str, int]]:
+        """Views on Spark that are not what the rules give, with the number of rows in which they differ."""
+        assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
+        far = self.db.views.far
+        with closing(self.views(self.db.compiled, far, stored=())) as anew, closing(self._bulk()) as bulk:
+            for name in far:
+                difference = bulk.between(self._frame(name), anew.frame(name))
+                if difference.rows:
+                    yield name, difference.rows
+
+    def computed(self, base: Mapping[str, set[Row]], names: Sequence[str]) -> dict[str, set[Row]]:
+        """The rows of relations, derived on Spark from base rows."""
+        from vigilog.executors.spark.views import SparkViews
+
+        made = self.db.compiled
+        program = relevant(made.plain, names)
+        read = {made.homes[name]: rows for name, rows in base.items() if made.homes[name] in program.relations}
+        with closing(SparkViews(program, names, read, (), Watch(report=self.db.report))) as views:
+            return {name: set(views.rows(name)) for name in names}
 
     def _bulk(self, made: Compiled | None = None) -> Bulk:
         from vigilog.executors.spark.bulk import Bulk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -136,12 +137,17 @@ class Book:
                 "SELECT tx, sum(sum(length(said))) OVER (ORDER BY tx DESC) FROM vigilog_outbox GROUP BY tx ORDER BY tx DESC"
             )
             until = max(until, next((tx for tx, total in sizes if total > self.retain["bytes"]), 0))
-        (oldest,) = connection.execute("SELECT min(tx) FROM vigilog_snapshots").fetchone()  # what came since then is needed
-        until = until if oldest is None else min(until, oldest)
+        large = json.loads(self.file.get("large", "[]"))  # they are their snapshots and what came since
+        snapshots = dict(connection.execute("SELECT relation, tx FROM vigilog_snapshots").fetchall())
+        until = min([until, *(snapshots[name] for name in large if name in snapshots)])
         if until > self.log.first:
-            connection.execute("BEGIN IMMEDIATE")
-            self.log.forget(until)
-            connection.execute("COMMIT")
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                self.log.forget(until)
+                connection.execute("COMMIT")
+            except sqlite3.Error:  # what is not dropped now is dropped later; the transaction that was committed stands
+                if connection.in_transaction:
+                    connection.rollback()
 
 
 def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:

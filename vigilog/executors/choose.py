@@ -16,7 +16,7 @@ class Chosen:
     reason: str
 
 
-def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = ()) -> Chosen:
+def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), large: int = LARGE_BYTES) -> Chosen:
     """The executor for these sources: `engine` itself, unless that is `auto`.
 
     Small text files are read faster than Spark starts (about ten seconds); all else is Spark's.
@@ -31,8 +31,8 @@ def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = ()) -
     for place in sinks:
         if not place.text and place.format != "stdout":
             return Chosen("spark", f"{place.relation} is written as {_what(place)}, which Spark writes")
-    if total > LARGE_BYTES:
-        return Chosen("spark", f"the input is large: {total / 2**20:.0f} MiB, and from {LARGE_BYTES / 2**20:.0f} MiB on Spark is faster")
+    if total > large:
+        return Chosen("spark", f"the input is large: {total / 2**20:.0f} MiB, and from {large / 2**20:.0f} MiB on Spark is faster")
     return Chosen("embedded", f"the input is small text: {total / 2**20:.1f} MiB")
 
 

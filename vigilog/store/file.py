@@ -10,7 +10,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -72,12 +72,6 @@ class DataFile:
         """What tells this history of changes from any other: new after a restore."""
         return str(self.get("history"))
 
-    def backup(self, target: Path, progress: Callable[[float], None] | None = None) -> None:
-        """Copies the file as of one moment, while transactions go on."""
-        with sqlite3.connect(target) as copy, damage(self.path):
-            self.connection.backup(copy, pages=1_000, progress=lambda _, left, all_: progress and progress(1 - left / max(all_, 1)))
-        copy.close()
-
     def close(self) -> None:
         self.connection.close()
         self.lock.close()
@@ -92,9 +86,19 @@ class DataFile:
         if found > FORMAT:
             raise DataError(f"{self.path} has format {found}, made by a later Vigilog; this one knows formats up to {FORMAT}", "format")
         if found < FORMAT:
-            self.backup(self.folder / f"{NAME}.format{found}")
+            copy_file(self.path, self.folder / f"{NAME}.format{found}")
             steps = " ".join(MIGRATIONS[number] for number in range(found, FORMAT))
             self.connection.executescript(f"BEGIN; {steps} UPDATE vigilog_about SET value = {FORMAT} WHERE name = 'format'; COMMIT;")
+
+
+def copy_file(path: Path, target: Path, progress: Callable[[float], None] | None = None) -> None:
+    """Copies a file as of one moment, while transactions go on, of this process or of another."""
+    with damage(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as source:
+        source.execute("BEGIN")
+        source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on it sees this moment and no later one
+        with damage(target), closing(sqlite3.connect(target)) as copy:
+            source.backup(copy, pages=1_000, progress=lambda _, left, all_: progress and progress(1 - left / max(all_, 1)))
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
 
 
 def _locked(folder: Path, *, create: bool) -> IO[str]:
@@ -131,13 +135,15 @@ def damage(path: Path) -> Iterator[None]:
 
 def explained(reason: sqlite3.DatabaseError, path: Path) -> Exception:
     """A failure of SQLite as an error that says what is wrong with the file; other failures as they are."""
-    text = str(reason)
+    text, name = str(reason), getattr(reason, "sqlite_errorname", "") or ""
+    if name.startswith("SQLITE_FULL"):
+        return DataError(f"the disk with {path} is full; nothing was changed", "disk")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return DataError(f"{path} cannot be written; nothing was changed", "read-only")
+    if name.startswith("SQLITE_IOERR") and "READ" not in name:
+        return DataError(f"{path} cannot be written ({text}: {name}); nothing was changed", "disk")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR")):
+        return DataError(f"{path} is damaged ({text}); restore a backup (vigilog restore)", "damaged")
     if "decode to UTF-8" in text:
         return DataError(f"{path} is damaged (a text in it is none); restore a backup (vigilog restore)", "damaged")
-    if "full" in text:
-        return DataError(f"the disk with {path} is full; nothing was changed", "disk")
-    if "readonly" in text or "unable to open" in text:
-        return DataError(f"{path} cannot be written; nothing was changed", "read-only")
-    if "malformed" in text or "not a database" in text or "disk I/O" in text or "disk image" in text:
-        return DataError(f"{path} is damaged ({text}); restore a backup (vigilog restore)", "damaged")
     return reason

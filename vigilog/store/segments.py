@@ -38,10 +38,15 @@ class Segments:
             raise DataError(f"{path} cannot be written ({reason.strerror or reason}); nothing was changed", "disk") from None
         return {"segment": name, "rows": len(rows), "sum": _sum(path)}
 
-    def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
+    def check(self, said: dict[str, Any]) -> Path:
+        """Where a segment is. Raises DataError if it is not as it was written."""
         path = self.folder / said["segment"]
         if not path.is_file() or _sum(path) != said["sum"]:
             raise DataError(f"{path} is {'damaged' if path.is_file() else 'missing'}; restore a backup (vigilog restore)", "damaged")
+        return path
+
+    def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
+        path = self.check(said)
         if not types:
             return [()]
         return self.from_arrow(types, pq.read_table(path))

@@ -1,0 +1,109 @@
+"""Copies of a data folder: made while transactions go on, and made into a data folder again."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from vigilog.core.errors import DataError
+from vigilog.files.place import is_uri
+from vigilog.store.file import FORMAT, NAME, copy_file, damage
+
+SEGMENTS, WAREHOUSE = "segments", "warehouse"
+TRIES = 3  # so often a copy is begun anew because a snapshot was replaced meanwhile
+
+Progress = Callable[[str, int, int], None]
+
+
+def backup(folder: str | Path, target: str | Path, report: Progress | None = None) -> int:
+    """Copies a data folder, as it is now, into a new one, while this process or another goes on with it; gives the number of its last transaction.
+
+    A warehouse that is not on this machine is not copied; the copy names it.
+    """
+    folder, target = Path(folder), Path(target)
+    if not (folder / NAME).is_file():
+        raise DataError(f"{folder} is not a data folder: it has no {NAME}", "no-data")
+    _fresh(target, "a backup goes into a new folder")
+    for last in range(1, TRIES + 1):
+        try:
+            return _copied(folder, target, report)
+        except FileNotFoundError:  # a snapshot that has just been replaced
+            _emptied(target)
+            if last == TRIES:
+                raise DataError(f"{folder} changes while it is copied; try again", "folder") from None
+        except OSError as reason:
+            _emptied(target)
+            raise DataError(f"{target} cannot be written ({reason.strerror or reason})", "folder") from None
+        except BaseException:
+            _emptied(target)
+            raise
+    raise AssertionError("it ends above")
+
+
+def _copied(folder: Path, target: Path, report: Progress | None) -> int:
+    copy = target / f"{NAME}.part"
+    copy_file(folder / NAME, copy, report and (lambda part: report(f"copying {int(part * 100)} %", 0, 0)))
+    with damage(copy), closing(sqlite3.connect(copy)) as connection:
+        (last,) = connection.execute("SELECT coalesce(max(tx), 0) FROM vigilog_log").fetchone()
+        settings = dict(connection.execute("SELECT name, value FROM vigilog_about").fetchall())
+        snapshots = [location for (location,) in connection.execute("SELECT location FROM vigilog_snapshots")]
+    if report:
+        report("copying segments and snapshots", 0, 0)
+    if (folder / SEGMENTS).is_dir():
+        shutil.copytree(folder / SEGMENTS, target / SEGMENTS)
+    warehouse = settings.get("warehouse", str(folder / WAREHOUSE))
+    if not is_uri(warehouse):
+        for location in snapshots:
+            shutil.copytree(Path(warehouse) / location, target / WAREHOUSE / location)
+        for change in [*Path(warehouse).glob("*/plus-*"), *Path(warehouse).glob("*/minus-*")]:
+            shutil.copytree(change, target / WAREHOUSE / change.relative_to(warehouse))
+    copy.rename(target / NAME)  # last, so that what has it is whole
+    return int(last)
+
+
+def restore(backup: str | Path, folder: str | Path) -> str:
+    """Makes a data folder from a backup. It begins a new history, which is given, so that no client takes it for the one it knew."""
+    backup, folder = Path(backup), Path(folder)
+    if not (backup / NAME).is_file():
+        raise DataError(f"{backup} is not a backup: it has no {NAME}", "no-data")
+    _fresh(folder, "a backup is restored into a new folder")
+    history = secrets.token_hex(8)
+    try:
+        copy = folder / f"{NAME}.part"
+        copy_file(backup / NAME, copy)
+        with damage(copy), closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            settings = dict(connection.execute("SELECT name, value FROM vigilog_about").fetchall())
+            if int(settings.get("format", 0)) > FORMAT:
+                raise DataError(f"{backup} has format {settings['format']}, made by a later Vigilog", "format")
+            connection.execute("UPDATE vigilog_about SET value = ? WHERE name = 'history'", (history,))
+            if not is_uri(settings.get("warehouse", "")):
+                connection.execute("DELETE FROM vigilog_about WHERE name = 'warehouse'")
+        for part in (SEGMENTS, WAREHOUSE):
+            if (backup / part).is_dir():
+                shutil.copytree(backup / part, folder / part)
+        copy.rename(folder / NAME)
+    except OSError as reason:
+        _emptied(folder)
+        raise DataError(f"{folder} cannot be written ({reason.strerror or reason})", "folder") from None
+    except BaseException:
+        _emptied(folder)
+        raise
+    return history
+
+
+def _fresh(folder: Path, rule: str) -> None:
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise DataError(f"{folder} is not empty; {rule}", "folder")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise DataError(f"{folder}: {reason.strerror}", "folder") from None
+
+
+def _emptied(folder: Path) -> None:
+    """Takes back what was begun."""
+    shutil.rmtree(folder, ignore_errors=True)
