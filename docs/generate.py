@@ -15,7 +15,7 @@ from vigilog.core.codes import SECTIONS
 
 DOCS = Path(__file__).parent
 FAIL = DOCS.parent / "tests" / "fail"
-COMMANDS = ("check", "run", "watch", "ask", "why", "what-if", "explain")
+COMMANDS = tuple(command.name or command.callback.__name__ for command in app.registered_commands if command.callback)
 
 
 def errors() -> str:

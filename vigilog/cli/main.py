@@ -6,19 +6,34 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vigilog import __version__
+from vigilog.cli import data
+from vigilog.cli.arguments import (
+    Engine,
+    EngineOption,
+    FactsOption,
+    GoalArgument,
+    ProgramFactsOption,
+    ProgramOrFolder,
+    ProgramPath,
+    Strategy,
+    StrategyOption,
+    checked,
+    examples,
+    interruptible,
+    lines_of,
+    print_rows,
+)
 from vigilog.cli.explain import Show, explained
 from vigilog.cli.progress import progress
-from vigilog.core.errors import DataError, ProgramError, Stopped, UsageError, VigilogError, counted
-from vigilog.core.values import row_text
+from vigilog.core.errors import ProgramError, UsageError, VigilogError, counted
+from vigilog.engine.database import Database
+from vigilog.engine.durable import Durable
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
 from vigilog.engine.opening import open_program
@@ -26,9 +41,6 @@ from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
-from vigilog.language.check import Checked
-from vigilog.language.check import check as check_program
-from vigilog.language.parser import read_program
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.passes import rewrite
@@ -42,43 +54,10 @@ app = typer.Typer(
 )
 
 
-def _examples(*commands: str) -> str:
-    """The end of a command's help, one example a line."""
-    return "\n".join(["\b", "Example:" if len(commands) == 1 else "Examples:", *(f"  {command}" for command in commands)])
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
         print(f"vigilog {__version__}")
         raise typer.Exit
-
-
-class Engine(StrEnum):
-    auto = "auto"
-    embedded = "embedded"
-    spark = "spark"
-
-
-class Strategy(StrEnum):
-    auto = "auto"
-    external = "external"
-    materialized = "materialized"
-    counted = "counted"
-
-
-ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
-EngineOption = Annotated[
-    Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
-]
-
-
-FactsOption = Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")]
-GoalArgument = Annotated[
-    str, typer.Argument(metavar="GOAL", help="An atom like 'closure(\"a\", y)', or several literals.", show_default=False)
-]
-StrategyOption = Annotated[
-    Strategy, typer.Option("--strategy", help="How views are kept: not at all, stored, stored with counts, or as fits each.")
-]
 
 
 @app.callback()
@@ -88,16 +67,16 @@ def options(
     """Derives views from data by rules, and tells every holder of a copy exactly what changed."""
 
 
-@app.command(epilog=_examples("vigilog check graph.dl"))
+@app.command(epilog=examples("vigilog check graph.dl"))
 def check(program: ProgramPath) -> None:
     """Checks a program: prints every error and warning with its place, the rule behind it and the fix."""
-    checked = _checked(program)
-    rewrite(checked.program)
-    relations, rules = len(checked.program.relations), len(checked.program.rules)
+    found = checked(program).program
+    rewrite(found)
+    relations, rules = len(found.relations), len(found.rules)
     print(f"{program}: {counted(relations, 'relation')} and {counted(rules, 'rule')}, no errors")
 
 
-@app.command(epilog=_examples("vigilog run graph.dl -F facts -D out", "vigilog run graph.dl -D - --engine spark --verbose"))
+@app.command(epilog=examples("vigilog run graph.dl -F facts -D out", "vigilog run graph.dl -D - --engine spark --verbose"))
 def run(
     program: ProgramPath,
     facts: FactsOption = Path(),
@@ -110,12 +89,12 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say which executor ran, why, and what it cost.")] = False,
 ) -> None:
     """Evaluates a program: reads FACTS/<relation>.facts, writes OUT/<relation>.csv, tab-separated and sorted."""
-    checked = _checked(program)
-    if not checked.program.directed("output") + checked.program.directed("printsize"):
+    given = checked(program).program
+    if not given.directed("output") + given.directed("printsize"):
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
-    with _interruptible(), progress() as report:
+    with interruptible(), progress() as report:
         watch = Watch(max_rounds, timeout, report)
-        finished = run_program(checked.program, facts, None if out == "-" else Path(out), engine.value, watch)
+        finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
     print(end="", flush=True)
     if verbose:
@@ -129,7 +108,7 @@ def run(
         )
 
 
-@app.command(epilog=_examples("""echo '{"insert": {"edge": [["a", "b"]]}}' | vigilog watch graph.dl"""))
+@app.command(epilog=examples("""echo '{"insert": {"edge": [["a", "b"]]}}' | vigilog watch graph.dl"""))
 def watch(
     program: ProgramPath,
     facts: FactsOption = Path(),
@@ -145,9 +124,9 @@ def watch(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a transaction rather than recompute.")] = False,
 ) -> None:
     """Reads one transaction a line, prints what each changed in the views: one JSON line for each, at once."""
-    database = open_program(_checked(program).program, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict)
+    database = open_program(checked(program).program, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict)
     refused = False
-    with database, _lines(changes) as lines:
+    with database, lines_of(changes) as lines:
         for answer in watch_lines(database, lines, snapshot=snapshot, stats=stats, why=why):
             print(to_line(answer), flush=True)
             refused = refused or "error" in answer
@@ -155,32 +134,36 @@ def watch(
         raise typer.Exit(1)
 
 
-@app.command(epilog=_examples("""vigilog ask graph.dl -F facts 'closure("a", y)'""", "vigilog ask graph.dl 'edge(x, y), !edge(y, x)'"))
+@app.command(epilog=examples("""vigilog ask graph.dl -F facts 'closure("a", y)'""", "vigilog ask ./data 'edge(x, y), !edge(y, x)' --at 17"))
 def ask(
-    program: ProgramPath,
+    program: ProgramOrFolder,
     goal: GoalArgument,
-    facts: FactsOption = Path(),
+    facts: ProgramFactsOption = None,
+    at: Annotated[
+        int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction of a data folder.", show_default="now")
+    ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Say what the answer cost, on standard error.")] = False,
 ) -> None:
     """Answers a goal, deriving only what it needs: an atom's rows, or the values of several literals' variables."""
-    with open_program(_checked(program).program, facts, strategy="external") as database:
-        types, rows = database.ask_typed(goal)
-        for row in rows:
-            print("\t".join(row_text(types, row)) if row else "true")
+    if at is not None and not program.is_dir():
+        raise UsageError("--at needs a data folder: a program alone has no past")
+    with opened(program, facts, "external") as database:
+        types, rows = database.ask_typed(goal, at) if isinstance(database, Durable) else database.ask_typed(goal)
+        print_rows(types, rows)
         if stats:
             asker = database.stats
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
 
 
-@app.command(epilog=_examples("""vigilog why graph.dl -F facts 'closure("e", "c")'"""))
+@app.command(epilog=examples("""vigilog why graph.dl -F facts 'closure("e", "c")'"""))
 def why(
-    program: ProgramPath,
+    program: ProgramOrFolder,
     goal: GoalArgument,
-    facts: FactsOption = Path(),
+    facts: ProgramFactsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the proof as JSON.")] = False,
 ) -> None:
     """Shows a proof of an atom from base facts, with the rules' places. Of an atom with variables, the first row that holds."""
-    with open_program(_checked(program).program, facts, strategy="external") as database:
+    with opened(program, facts, "external") as database:
         proof = database.why(goal)
     if as_json:
         print(json.dumps(proof.json() if proof else None, ensure_ascii=False))
@@ -188,23 +171,23 @@ def why(
         print(proof.text() if proof else f"{goal.strip()} does not hold")
 
 
-@app.command("what-if", epilog=_examples("""vigilog what-if graph.dl -F facts '{"insert": {"edge": [["g", "a"]]}}'"""))
+@app.command("what-if", epilog=examples("""vigilog what-if graph.dl -F facts '{"insert": {"edge": [["g", "a"]]}}'"""))
 def what_if(
-    program: ProgramPath,
+    program: ProgramOrFolder,
     transaction: Annotated[
         str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads standard input.", show_default=False)
     ],
-    facts: FactsOption = Path(),
+    facts: ProgramFactsOption = None,
     strategy: StrategyOption = Strategy.auto,
 ) -> None:
     """Tells what a transaction would change in the views; nothing is applied."""
-    with open_program(_checked(program).program, facts, strategy=strategy.value) as database:
+    with opened(program, facts, strategy.value) as database:
         given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
         changes = database.apply(given, dry_run=True)
         print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
 
 
-@app.command(epilog=_examples("vigilog explain graph.dl --show maintenance", "vigilog explain graph.dl --show sql --view closure"))
+@app.command(epilog=examples("vigilog explain graph.dl --show maintenance", "vigilog explain graph.dl --show sql --view closure"))
 def explain(
     program: ProgramPath,
     show: Annotated[
@@ -219,40 +202,19 @@ def explain(
     strategy: StrategyOption = Strategy.auto,
 ) -> None:
     """Shows what becomes of a program, as programs that parse again, or as SQL."""
-    checked = _checked(program).program
-    if view is not None and view not in checked.relations:
+    given = checked(program).program
+    if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
-    print(explained(checked, show, view, SparkDialect() if engine is Engine.spark else SqliteDialect(), strategy.value))
+    print(explained(given, show, view, SparkDialect() if engine is Engine.spark else SqliteDialect(), strategy.value))
 
 
-def _checked(path: Path) -> Checked:
-    checked = check_program(read_program(path))
-    for warning in checked.warnings:
-        print(warning.render(checked.program.text), file=sys.stderr)
-    return checked
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C as an error like others, before the command line's framework sees it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise Stopped("nothing was written", "interrupted") from None
-
-
-@contextmanager
-def _lines(changes: str) -> Iterator[Iterable[str | bytes]]:
-    """Lines as bytes, so that one that is no text is refused like others."""
-    if changes == "-":
-        yield getattr(sys.stdin, "buffer", sys.stdin)
-        return
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(Path(changes).open("rb"))
-        except OSError as reason:
-            raise DataError(f"{changes}: cannot be read: {reason.strerror}", "unreadable") from None
-        yield file
+def opened(path: Path, facts: Path | None, strategy: str) -> Database:
+    """A program with its facts, or a data folder, which remembers how its views are kept."""
+    if not path.is_dir():
+        return open_program(checked(path).program, facts or Path(), strategy=strategy)
+    if facts is not None:
+        raise UsageError(f"{path} is a data folder, which has its data; -F goes with a program")
+    return open_program(data=path)
 
 
 def _print(finished: Finished) -> None:
@@ -284,6 +246,8 @@ def _fail(error: VigilogError, status: int) -> None:
     print(error if isinstance(error, ProgramError) else f"error[{error.code}]: {error}", file=sys.stderr)
     sys.exit(status)
 
+
+app.registered_commands += data.app.registered_commands
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import RLock
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, did_you_mean
@@ -196,7 +196,7 @@ class Database:
     def close(self) -> None:
         self.views.close()
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -78,7 +78,8 @@ class Durable(Database):
         self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
         self.lock, self.budget, self.strict = RLock(), budget, strict
         self.troubles: list[str] = []  # what failed after transactions that stand
-        self.redefined = ""  # the statements that opening has changed
+        self.redefined = ""  # the statements that opening has changed,
+        self.redefinition: dict[str, Delta] = {}  # and what that did to views
         try:
             with damage(self.file.path):
                 stated = {"strategy": strategy, "retain": retain and json.dumps(retain), "warehouse": warehouse, "memory": memory}
@@ -118,7 +119,7 @@ class Durable(Database):
                 check_keys(self.program, self.base)
         if known and program and known != text:
             self.redefined = changed_statements(known, text)
-            self._redefine(program)
+            self.redefinition = self._redefine(program)
 
     def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
@@ -291,7 +292,7 @@ class Durable(Database):
                 )
         was = {name: (self.program.relations[name], self.view(name)) for name in self.program.outputs if new.get(name) != old[name]}
         stated = {name: sorted(rows - self.compiled.stated.get(name, set())) for name, rows in made.stated.items()}
-        unstated = {name: sorted(rows - made.stated.get(name, set())) for name, rows in self.compiled.stated.items() if name in made.homes}
+        no_more = {name: sorted(rows - made.stated.get(name, set())) for name, rows in self.compiled.stated.items() if name in made.homes}
         with self.swapping():
             self._write_program(program)
             self.large = frozenset(name for name in self.large if name in program.relations)
@@ -299,7 +300,7 @@ class Durable(Database):
                 self.file.connection.execute("DELETE FROM vigilog_snapshots WHERE relation = ?", (name,))
             self._build(made, {})
             check_keys(self.program, self.base)
-            wish = {"delete": _some(unstated), "insert": _some(stated)}
+            wish = {"delete": _some(no_more), "insert": _some(stated)}
             tx, deltas = self._note_definition(was, wish, [name for name in self.program.outputs if old.get(name) != new[name]])
         self.step.publish(Outcome(tx, {}, deltas))
         return deltas

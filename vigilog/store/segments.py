@@ -40,7 +40,7 @@ class Segments:
 
     def check(self, said: dict[str, Any]) -> Path:
         """Where a segment is. Raises DataError if it is not as it was written."""
-        path = self.folder / said["segment"]
+        path = self.folder / str(said["segment"])
         if not path.is_file() or _sum(path) != said["sum"]:
             raise DataError(f"{path} is {'damaged' if path.is_file() else 'missing'}; restore a backup (vigilog restore)", "damaged")
         return path

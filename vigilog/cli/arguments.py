@@ -1,0 +1,91 @@
+"""What several commands share: their arguments, and how they read and print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vigilog.core.errors import DataError, Stopped
+from vigilog.core.values import Row, Type, row_text, sorted_rows
+from vigilog.language.check import Checked
+from vigilog.language.check import check as check_program
+from vigilog.language.parser import read_program
+
+
+class Engine(StrEnum):
+    auto = "auto"
+    embedded = "embedded"
+    spark = "spark"
+
+
+class Strategy(StrEnum):
+    auto = "auto"
+    external = "external"
+    materialized = "materialized"
+    counted = "counted"
+
+
+ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
+DataFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The data folder.", show_default=False)]
+ProgramOrFolder = Annotated[Path, typer.Argument(metavar="PROGRAM|DIR", help="A program's file, or a data folder.", show_default=False)]
+EngineOption = Annotated[
+    Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
+]
+FactsOption = Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")]
+ProgramFactsOption = Annotated[
+    Path | None, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files of a program.", show_default=".")
+]
+GoalArgument = Annotated[
+    str, typer.Argument(metavar="GOAL", help="An atom like 'closure(\"a\", y)', or several literals.", show_default=False)
+]
+StrategyOption = Annotated[
+    Strategy, typer.Option("--strategy", help="How views are kept: not at all, stored, stored with counts, or as fits each.")
+]
+
+
+def examples(*commands: str) -> str:
+    """The end of a command's help, one example a line."""
+    return "\n".join(["\b", "Example:" if len(commands) == 1 else "Examples:", *(f"  {command}" for command in commands)])
+
+
+def checked(path: Path) -> Checked:
+    """A program's file, checked; its warnings are told."""
+    found = check_program(read_program(path))
+    for warning in found.warnings:
+        print(warning.render(found.program.text), file=sys.stderr)
+    return found
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C as an error like others, before the command line's framework sees it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped("nothing was written", "interrupted") from None
+
+
+@contextmanager
+def lines_of(changes: str) -> Iterator[Iterable[str | bytes]]:
+    """Lines as bytes, so that one that is no text is refused like others."""
+    if changes == "-":
+        yield getattr(sys.stdin, "buffer", sys.stdin)
+        return
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(Path(changes).open("rb"))
+        except OSError as reason:
+            raise DataError(f"{changes}: cannot be read: {reason.strerror}", "unreadable") from None
+        yield file
+
+
+def print_rows(types: tuple[Type, ...], rows: Iterable[Row]) -> None:
+    """Rows, tab-separated and sorted; the one row without columns is `true`."""
+    for row in sorted_rows(rows):
+        print("\t".join(row_text(types, row)) if row else "true")

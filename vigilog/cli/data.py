@@ -1,0 +1,258 @@
+"""`vigilog`: the commands on a data folder."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vigilog.cli.arguments import (
+    DataFolder,
+    ProgramPath,
+    Strategy,
+    checked,
+    examples,
+    interruptible,
+    lines_of,
+    print_rows,
+)
+from vigilog.cli.progress import progress
+from vigilog.cli.status import status_text
+from vigilog.core.errors import DataError, UsageError, counted
+from vigilog.engine import backup as copies
+from vigilog.engine.durable import Durable
+from vigilog.engine.opening import open_program
+from vigilog.engine.tell import logged, views_json
+from vigilog.engine.tell import tell as tell_lines
+from vigilog.engine.watch import to_line
+from vigilog.executors.watch import Report
+
+app = typer.Typer()
+
+RelationArgument = Annotated[str, typer.Argument(metavar="RELATION", help="A base relation.", show_default=False)]
+
+
+@app.command(epilog=examples("vigilog init graph.dl --data ./data -F facts", "vigilog init graph.dl --data ./data --define"))
+def init(
+    program: ProgramPath,
+    data: Annotated[
+        Path, typer.Option("--data", metavar="DIR", help="The data folder; it is made if it is not there.", show_default=False)
+    ],
+    facts: Annotated[
+        Path | None,
+        typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files to begin with.", show_default="none"),
+    ] = None,
+    strategy: Annotated[Strategy | None, typer.Option("--strategy", help="How views are kept.", show_default="auto")] = None,
+    define: Annotated[bool, typer.Option("--define", help="Change the definitions of a folder that has another program.")] = False,
+    warehouse: Annotated[
+        str | None, typer.Option(metavar="PLACE", help="Where Spark keeps what is large.", show_default="below the data folder")
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=0, metavar="MIB", help="How large a relation may be to be resident.", show_default="256")
+    ] = None,
+    retain: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=NUMBER",
+            help="What is retained of log and outbox: days=…, transactions=…, bytes=…",
+            show_default="transactions=1000000",
+        ),
+    ] = None,
+) -> None:
+    """Makes a data folder for a program. If it has another program already, shows what would change; --define changes it."""
+    given = checked(program).program
+    with interruptible(), progress() as report:
+        db = open_program(
+            given,
+            facts,
+            data=data,
+            strategy=strategy and strategy.value,
+            define=define,
+            retain={key: _number(key, value) for key, value in _pairs(retain, "--retain").items()} or None,
+            warehouse=warehouse,
+            memory=None if memory is None else memory * 2**20,
+            report=report,
+        )
+    with db:
+        if db.redefined:
+            print(db.redefined)
+            print(to_line({"tx": db.tx, "views": views_json(db, db.redefinition)}))
+        print(f"{data}: {counted(len(db.program.relations), 'relation')} and {counted(len(db.program.rules), 'rule')}, transaction {db.tx}")
+
+
+@app.command(
+    epilog=examples(
+        "vigilog load ./data edge edges.parquet", "vigilog load ./data edge edges.csv --sync --option headers=false --option delimiter=';'"
+    )
+)
+def load(
+    data: DataFolder,
+    relation: RelationArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A file, folder, address or table.", show_default=False)],
+    sync: Annotated[
+        bool, typer.Option("--sync", help="Make the relation equal to the source, in one transaction of the differences.")
+    ] = False,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="KEY=VALUE", help="An option as `.input` has them, like IO=json.", show_default=False),
+    ] = None,
+) -> None:
+    """Adds the rows of a source to a base relation, in one transaction."""
+    options = _pairs(option, "--option")
+    with interruptible(), progress() as report, _opened(data, report) as db:
+        outcome = (db.sync if sync else db.load)(relation, source, **options)
+        changes = [len(delta.plus) + len(delta.minus) for delta in outcome.changes.values()]
+        print(f"transaction {outcome.tx}: {counted(sum(changes), 'row')} of {relation} changed" if changes else f"transaction {outcome.tx}")
+
+
+@app.command(epilog=examples("""vigilog tell ./data '{"insert": {"edge": [["a", "b"]]}}'""", "vigilog tell ./data - < changes.jsonl"))
+def tell(
+    data: DataFolder,
+    transaction: Annotated[
+        str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads such lines from standard input.")
+    ] = "-",
+) -> None:
+    """Applies transactions; prints for each, once it is durable, its number and what it changed in the views, as one JSON line."""
+    refused = False
+    with _opened(data) as db, lines_of(transaction) if transaction == "-" else nullcontext([transaction]) as lines:
+        for answer in tell_lines(db, lines):
+            print(to_line(answer), flush=True)
+            refused = refused or "error" in answer
+    if refused:
+        raise typer.Exit(1)
+
+
+@app.command(epilog=examples("vigilog view ./data closure", "vigilog view ./data closure --at 17"))
+def view(
+    data: DataFolder,
+    name: Annotated[str, typer.Argument(metavar="VIEW", help="A view or a base relation.", show_default=False)],
+    at: Annotated[int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction.", show_default="now")] = None,
+) -> None:
+    """Prints all rows of a view, tab-separated and sorted."""
+    with interruptible(), progress() as report, _opened(data, report) as db:
+        rows = db.view(name, at)
+        print_rows(db.program.relations[name].types, rows)
+
+
+@app.command(epilog=examples("vigilog log ./data --since 17"))
+def log(
+    data: DataFolder,
+    since: Annotated[
+        int | None,
+        typer.Option("--since", min=0, metavar="N", help="Only what came after a transaction.", show_default="all that is retained"),
+    ] = None,
+) -> None:
+    """Prints the transactions, one JSON line each: number, time, kind, and what changed in base relations and in views."""
+    with _opened(data) as db:
+        for entry in logged(db, since):
+            print(to_line(entry))
+
+
+@app.command(epilog=examples("vigilog define ./data more.dl"))
+def define(
+    data: DataFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Declarations, directives and rules.", show_default=False)],
+) -> None:
+    """Adds relations and rules to a data folder's program, or replaces those it has rules for; prints what views gain and lose by that."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as reason:
+        raise DataError(f"{file}: cannot be read: {getattr(reason, 'strerror', None) or reason}", "unreadable") from None
+    with interruptible(), progress() as report, _opened(data, report) as db:
+        deltas = db.define(text)
+        print(to_line({"tx": db.tx, "views": views_json(db, deltas)}))
+
+
+@app.command(epilog=examples("vigilog drop ./data closure"))
+def drop(
+    data: DataFolder,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A relation that no other is derived from.", show_default=False)],
+) -> None:
+    """Removes a relation with its rows or rules from a data folder's program."""
+    with _opened(data) as db:
+        db.drop(name)
+        print(f"transaction {db.tx}: {name} is dropped")
+
+
+@app.command(epilog=examples("vigilog compact ./data", "vigilog compact ./data edge"))
+def compact(
+    data: DataFolder,
+    relations: Annotated[
+        list[str] | None, typer.Argument(metavar="[RELATION]...", help="Base relations; by default all.", show_default=False)
+    ] = None,
+) -> None:
+    """Writes new Parquet snapshots of base relations, by Spark, as of now."""
+    with interruptible(), progress() as report, _opened(data, report) as db:
+        for name, rows in db.compact(relations or None).items():
+            print(f"{name}\t{rows}")
+
+
+@app.command(epilog=examples("vigilog verify ./data", "vigilog verify ./data --by spark"))
+def verify(
+    data: DataFolder,
+    by: Annotated[
+        str, typer.Option("--by", metavar="WAY", help="How to compute anew: reference, embedded (SQLite), spark, or by size.")
+    ] = "auto",
+) -> None:
+    """Computes everything anew from the base and compares it with all that is kept. Exit status 1 if something differs."""
+    with interruptible(), progress() as report, _opened(data, report) as db:
+        found = db.verify(by)
+    for what in found.checked:
+        print(f"ok    {what}")
+    for problem in found.problems:
+        print(f"WRONG {problem}")
+    print(f"{counted(len(found.checked), 'part')} as they should be, {counted(len(found.problems), 'problem')} (by {found.by})")
+    if not found.fine:
+        raise typer.Exit(1)
+
+
+@app.command(epilog=examples("vigilog status ./data"))
+def status(data: DataFolder, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
+    """Shows what a data folder holds, where, and how it is kept."""
+    with _opened(data) as db:
+        found = db.status()
+    print(json.dumps(found.json(), ensure_ascii=False) if as_json else status_text(found))
+
+
+@app.command(epilog=examples("vigilog backup ./data ./backup-monday"))
+def backup(
+    data: DataFolder,
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new folder.", show_default=False)],
+) -> None:
+    """Copies a data folder as it is now, while others may go on with it."""
+    with interruptible(), progress() as report:
+        last = copies.backup(data, target, report)
+    print(f"{target}: a copy of {data} as of transaction {last}")
+
+
+@app.command(epilog=examples("vigilog restore ./backup-monday ./data"))
+def restore(
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="What `backup` made.", show_default=False)],
+    data: Annotated[Path, typer.Argument(metavar="DIR", help="A new data folder.", show_default=False)],
+) -> None:
+    """Makes a data folder from a backup. It begins a new history."""
+    print(f"{data}: restored from {source}, history {copies.restore(source, data)}")
+
+
+def _opened(data: Path, report: Report | None = None) -> Durable:
+    return open_program(data=data, report=report)
+
+
+def _pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    found = [part.partition("=") for part in given or ()]
+    wrong = [key for key, sign, _ in found if not sign or not key]
+    if wrong:
+        raise UsageError(f"{option} {wrong[0]}: it must be like key=value")
+    return {key: value for key, _, value in found}
+
+
+def _number(key: str, value: str) -> float:
+    if key not in ("days", "transactions", "bytes"):
+        raise UsageError(f"--retain {key}: there are days, transactions and bytes")
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"--retain {key}={value}: {value} is no number") from None

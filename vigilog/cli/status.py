@@ -1,0 +1,62 @@
+"""What `vigilog status` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vigilog.core.errors import counted
+from vigilog.engine.status import RelationStatus, Status
+
+_UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
+
+
+def status_text(found: Status) -> str:
+    """The state of a data folder as lines that people read.
+
+    >>> print(size(3 * 2**20), age(7_300))
+    3.0 MiB 2.0 hours
+    """
+    retained = ", ".join(f"{number:,.15g} {what}" for what, number in found.retain.items())
+    about = [
+        ("folder", found.folder),
+        ("transaction", f"{found.tx} (states from {found.oldest} on can be looked at)"),
+        ("history", f"{found.history}, format {found.format}, program version {found.program}"),
+        ("outbox", f"{counted(found.outbox_changes, 'change')}, {size(found.outbox_bytes)}; retained: {retained}"),
+        ("file", size(found.file_bytes)),
+        ("warehouse", f"{found.warehouse} (a relation over {size(found.memory)} is kept there only)"),
+        *(("trouble", trouble) for trouble in found.troubles),
+    ]
+    rows = [("relation", "kind", "rows", "where", "snapshot", "kept"), *(_line(relation) for relation in found.relations)]
+    return "\n".join([*table(about), "", *table(rows)])
+
+
+def _line(relation: RelationStatus) -> tuple[str, ...]:
+    snapshot = ""
+    if relation.snapshot is not None and relation.snapshot_age is not None:
+        snapshot = f"at {relation.snapshot}, {age(relation.snapshot_age)} old, {counted(relation.behind or 0, 'row')} changed since"
+    kept = f"{relation.strategy}: {relation.reason}" if relation.strategy else ""
+    rows = "" if relation.rows is None else f"{relation.rows:,}"
+    return relation.name, relation.kind, rows, relation.residency, snapshot, kept
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows with their columns under each other.
+
+    >>> table([("a", "bc"), ("def", "g")])
+    ['a    bc', 'def  g']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def size(number: float) -> str:
+    units = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    power = 0
+    while number >= 1024 and power < len(units) - 1:
+        number, power = number / 1024, power + 1
+    return f"{number:.{min(power, 1)}f} {units[power]}"
+
+
+def age(seconds: float) -> str:
+    length, unit = next((unit for unit in _UNITS if seconds >= unit[0]), _UNITS[-1])
+    return f"{seconds / length:.1f} {unit}"
