@@ -38,6 +38,7 @@ BENCHMARKS = {
         (1, 1),
         choosing=True,
     ),
+    "store": Benchmark("surviving: durable commits, recovery, large relations on Spark", (60.0, 5.0), (1, 1)),
 }
 
 
