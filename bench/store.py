@@ -53,7 +53,10 @@ def main(options: Options) -> int:
             shown.begin(name)
             result = _measure(name, arguments)
             found.setdefault(name, []).append(result)
-            shown.end(f"{name}: " + ", ".join(f"{key} {number(value) if isinstance(value, int | float) else value}" for key, value in result.items()))
+            shown.end(
+                f"{name}: "
+                + ", ".join(f"{key} {number(value) if isinstance(value, int | float) else value}" for key, value in result.items())
+            )
     targets = judge(found)
     tables = [report.targets_table(targets), *_tables(found)]
     report.show([*tables[1:], tables[0]])
@@ -89,7 +92,14 @@ def judge(found: dict[str, list[dict[str, Any]]]) -> list[Target]:
         targets.append(at_most("recovery after a crash", found["recovery"][0]["seconds"], 5, " s"))
     if "large" in found:
         large = found["large"][0]
-        targets.append(at_least("10,000 changed rows, not resident: recomputing on Spark ÷ change", large["recompute seconds"] / large["change seconds"], 5, "×"))
+        targets.append(
+            at_least(
+                "10,000 changed rows, not resident: recomputing on Spark ÷ change",
+                large["recompute seconds"] / large["change seconds"],
+                5,
+                "×",
+            )
+        )
     if len(found.get("memory", ())) > 1:
         grown = found["memory"][-1]["python MiB"] - found["memory"][0]["python MiB"]
         targets.append(at_most("Python's memory grows with twenty times the data by", grown, 256, " MiB"))
@@ -100,20 +110,28 @@ def _tables(found: dict[str, list[dict[str, Any]]]) -> list[Table]:
     tables = []
     for name, results in found.items():
         columns = ("measurement", *results[0])
-        rows = [(name, *(number(value) if isinstance(value, int | float) else str(value) for value in result.values())) for result in results]
+        rows = [
+            (name, *(number(value) if isinstance(value, int | float) else str(value) for value in result.values())) for result in results
+        ]
         tables.append(Table(name, columns, rows))
     return tables
 
 
 def _draw(path: Path, found: dict[str, list[dict[str, Any]]]) -> None:
     groups: list[tuple[str, list[chart.Bar]]] = []
-    commits = [(title, found[name][0]["per second"]) for name, title in (("fsync", "disk"), ("sqlite", "SQLite"), ("single", "Vigilog")) if name in found]
+    commits = [
+        (title, found[name][0]["per second"])
+        for name, title in (("fsync", "disk"), ("sqlite", "SQLite"), ("single", "Vigilog"))
+        if name in found
+    ]
     if commits:
         groups.append(("durable commits a second", [chart.Bar(title, value, number(value)) for title, value in commits]))
     if "large" in found:
         large = found["large"][0]
         pairs = (("Vigilog", large["change seconds"]), ("Spark, recomputing", large["recompute seconds"]))
-        groups.append(("seconds for 10,000 changes\nof 10 M rows on Spark", [chart.Bar(title, value, f"{value:.1f} s") for title, value in pairs]))
+        groups.append(
+            ("seconds for 10,000 changes\nof 10 M rows on Spark", [chart.Bar(title, value, f"{value:.1f} s") for title, value in pairs])
+        )
     if groups:
         colours = {"disk": "#bbbbbb", "SQLite": "#79b0d9", "Vigilog": "#0b4f8a", "Spark, recomputing": "#f4b393"}
         chart.draw(path, "Surviving", [name for name, _ in groups], [chart.Panel("", [bars for _, bars in groups])], colours)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.watch.data import acyclic
 from bench.measure import peaks
+from bench.watch.data import acyclic
 
 CLOSURE = """
 .decl edge(x: number, y: number)
@@ -76,7 +76,7 @@ def single(folder: Path) -> dict[str, Any]:
     return {"per second": rate, "p50 ms": times[len(times) // 2], "p99 ms": times[int(len(times) * 0.99)]}
 
 
-def _turns(edges: list[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+def _turns(edges: list[tuple[int, ...]]) -> Iterator[dict[str, Any]]:
     """One edge goes, and comes again."""
     while True:
         for edge in edges:
@@ -98,7 +98,10 @@ def grouped(folder: Path) -> dict[str, Any]:
 
 
 def recovery(folder: Path, transactions: int) -> dict[str, Any]:
-    writer = subprocess.Popen([sys.executable, "-m", "bench.store_child", "writer", str(folder), json.dumps({"transactions": transactions})], stdout=subprocess.PIPE)
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "bench.store_child", "writer", str(folder), json.dumps({"transactions": transactions})],
+        stdout=subprocess.PIPE,
+    )
     assert writer.stdout is not None, "asked for"
     writer.stdout.readline()
     writer.send_signal(signal.SIGKILL)
@@ -110,7 +113,11 @@ def recovery(folder: Path, transactions: int) -> dict[str, Any]:
         db.ask("closure(1, y)")
         seconds = time.perf_counter() - began
         assert db.tx >= transactions, "all that were acknowledged"
-        return {"transactions": db.tx, "seconds": seconds, "file MiB": sum(file.stat().st_size for file in (folder / "data").glob("vigilog.db*")) / 2**20}
+        return {
+            "transactions": db.tx,
+            "seconds": seconds,
+            "file MiB": sum(file.stat().st_size for file in (folder / "data").glob("vigilog.db*")) / 2**20,
+        }
 
 
 def writer(folder: Path, transactions: int) -> dict[str, Any]:
@@ -151,7 +158,14 @@ def large(folder: Path, rows: int, changed: int) -> dict[str, Any]:
     assert found["due"].plus, "something changed"
     seconds = sorted(times)[1]
     recomputed = _recomputed(db, change(4))
-    return {"rows": rows, "load seconds": loaded, "changed": changed, "change seconds": seconds, "recompute seconds": recomputed, **_peaks()}
+    return {
+        "rows": rows,
+        "load seconds": loaded,
+        "changed": changed,
+        "change seconds": seconds,
+        "recompute seconds": recomputed,
+        **_peaks(),
+    }
 
 
 def _recomputed(db: Any, change: dict[str, Any]) -> float:
