@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from vigilog.core.secrets import masked
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -41,7 +43,7 @@ def excerpt(text: str, span: Span, width: int = 100) -> str:
     lines = _lines(text)
     if not 1 <= span.line <= len(lines):
         return ""
-    line = lines[span.line - 1].rstrip("\r")
+    line = masked(lines[span.line - 1].rstrip("\r"))
     start = span.column - 1
     end = span.end_column - 1 if span.end_line == span.line else len(line)
     shift = max(0, start - width // 2) if len(line) > width else 0

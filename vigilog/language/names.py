@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from vigilog.core.errors import Findings, counted, did_you_mean
 from vigilog.language.functors import FUNCTORS
+from vigilog.language.options import check_options
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -24,23 +25,6 @@ from vigilog.language.syntax import (
 )
 
 MAX_COLUMNS = 100
-
-FORMATS = ("file", "csv", "json", "parquet", "orc", "table")
-
-
-def _one_of(*values: str) -> Callable[[str], bool]:
-    return lambda value: value in values
-
-
-_OPTIONS: dict[str, tuple[Callable[[str], bool], str]] = {
-    "IO": (_one_of(*FORMATS, "stdout"), f"one of {', '.join(FORMATS)}, or stdout for .output"),
-    "filename": (bool, "a path"),
-    "name": (bool, "the name of a table"),
-    "delimiter": (bool, "one character or more"),
-    "headers": (_one_of("true", "false"), "true or false"),
-    "rfc4180": (_one_of("true", "false"), "true or false"),
-    "nulls": (_one_of("refuse", "skip"), "refuse or skip"),
-}
 
 
 def check_names(program: Program, findings: Findings) -> None:
@@ -82,25 +66,7 @@ def _check_directive(program: Program, directive: Directive, findings: Findings)
     if directive.kind == "key":
         _check_key(program, directive, findings)
         return
-    word = f".{directive.kind}"
-    allowed = {"input": _OPTIONS.keys(), "output": _OPTIONS.keys() - {"nulls"}, "printsize": ()}[directive.kind]
-    for key, value in directive.options:
-        if key not in allowed:
-            hint = did_you_mean(key, allowed) or ("options are " + ", ".join(sorted(allowed)) if allowed else "")
-            findings.error("unknown-option", f"{word} has no option {key}", directive.span, hint=hint)
-        elif not _OPTIONS[key][0](value) or (key == "IO" and value == "stdout" and directive.kind == "input"):
-            findings.error("unknown-option", f"{word} does not know {key}={value}", directive.span, rule=f"{key} is {_OPTIONS[key][1]}")
-    option = directive.option
-    delimiter = option.get("delimiter", ",")
-    quoted = option.get("rfc4180", "true" if option.get("IO") == "csv" else "false") == "true"
-    if set(delimiter) & {"\n", "\r", '"'} or (quoted and len(delimiter) > 1):
-        rule = "a delimiter holds no line break and no quote, and is one character if fields may be quoted"
-        findings.error("unknown-option", f"{word} does not know delimiter={delimiter!r}", directive.span, rule=rule)
-    if any("\x00" in value for _, value in directive.options):
-        findings.error("unknown-option", f"{word} has an option with the character U+0000", directive.span)
-    keys = [key for key, _ in directive.options]
-    for key in sorted({key for key in keys if keys.count(key) > 1}):
-        findings.error("duplicate", f"the option {key} is given twice", directive.span)
+    check_options(directive, findings)
 
 
 def _check_key(program: Program, directive: Directive, findings: Findings) -> None:

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from vigilog.core.values import SYMBOL, Value
 from vigilog.language.builder import PRECEDENCE
-from vigilog.language.names import FORMATS
+from vigilog.language.options import FORMATS
 from vigilog.language.syntax import (
     Aggregate,
     Atom,

@@ -1,0 +1,110 @@
+"""The options of `.input` and `.output`: which there are, and what they may say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from vigilog.core.errors import Findings, did_you_mean
+from vigilog.core.secrets import SECRET_OPTIONS, without_secrets
+from vigilog.language.syntax import Directive
+
+FILES = ("file", "csv", "json", "parquet", "orc", "table")
+SOURCES = ("jdbc", "delta", "stream")
+FORMATS = (*FILES, *SOURCES)
+STREAMED = ("json", "csv", "parquet", "delta")
+
+Rule = tuple[Callable[[str], bool], str]
+
+
+def _one_of(*values: str) -> Callable[[str], bool]:
+    return lambda value: value in values
+
+
+_WHOLE: Rule = (lambda value: value.isascii() and value.isdigit(), "a whole number")
+_TEXT: Rule = (bool, "a text")
+
+ANY: dict[str, Rule] = {
+    "IO": (_one_of(*FORMATS, "stdout"), f"one of {', '.join(FORMATS)}, or stdout for .output"),
+    "filename": (bool, "a path"),
+    "name": (bool, "the name of a table"),
+    "delimiter": (bool, "one character or more"),
+    "headers": (_one_of("true", "false"), "true or false"),
+    "rfc4180": (_one_of("true", "false"), "true or false"),
+    "nulls": (_one_of("refuse", "skip"), "refuse or skip"),
+}
+OF_SOURCE: dict[str, dict[str, Rule]] = {
+    "jdbc": {
+        "url": (lambda value: value.startswith(("jdbc:", "${")), 'an address like "jdbc:postgresql://host/database"'),
+        "dbtable": (bool, "the name of a table"),
+        "query": (bool, "a SELECT"),
+        "driver": (bool, "the name of a Java class"),
+        "user": _TEXT,
+        "password": _TEXT,
+        "sessionInitStatement": _TEXT,
+        "partitionColumn": (bool, "a column"),
+        "lowerBound": _TEXT,
+        "upperBound": _TEXT,
+        "numPartitions": _WHOLE,
+        "fetchsize": _WHOLE,
+        "queryTimeout": _WHOLE,
+    },
+    "delta": {"version": _WHOLE},
+    "stream": {
+        "format": (_one_of(*STREAMED), f"one of {', '.join(STREAMED)}"),
+        "path": (bool, "a folder"),
+        "op": (bool, "the column with the operation"),
+        "max_files": _WHOLE,
+        "every": (lambda value: value.isascii() and value.isdigit() and int(value) > 0, "a number of seconds"),
+    },
+}
+NEEDED = {"jdbc": ("url",), "delta": ("filename",), "stream": ("format", "path")}
+_PLACED = frozenset({"filename", "name"})  # options that say where, which sources say in their own way
+_WITHOUT = {"jdbc": ANY.keys() - {"IO", "nulls"}, "delta": ANY.keys() - {"IO", "nulls", "filename"}, "stream": _PLACED}
+
+
+def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
+    """The options that a directive may have."""
+    if kind == "printsize":
+        return {}
+    if kind == "output":
+        return {key: rule for key, rule in ANY.items() if key != "nulls"}
+    without = _WITHOUT.get(format_, ())
+    return {key: rule for key, rule in ANY.items() if key not in without} | OF_SOURCE.get(format_, {})
+
+
+def check_options(directive: Directive, findings: Findings) -> None:
+    word, option = f".{directive.kind}", directive.option
+    format_ = option.get("IO", "file")
+    allowed = known_options(directive.kind, format_)
+    for key, value in directive.options:
+        if key not in allowed:
+            hint = did_you_mean(key, allowed) or ("options are " + ", ".join(sorted(allowed)) if allowed else "")
+            of = f" for IO={format_}" if directive.kind == "input" and format_ in SOURCES else ""
+            findings.error("unknown-option", f"{word} has no option {key}{of}", directive.span, hint=hint)
+        elif not allowed[key][0](value) or (key == "IO" and value in _refused_formats(directive.kind)):
+            shown = "…" if key in SECRET_OPTIONS else without_secrets(value)
+            findings.error("unknown-option", f"{word} does not know {key}={shown}", directive.span, rule=f"{key} is {allowed[key][1]}")
+    if directive.kind == "input":
+        for key in NEEDED.get(format_, ()):
+            if key not in option:
+                rule = f"{key} is {allowed[key][1]}"
+                findings.error("input", f"IO={format_} needs the option {key}", directive.span, rule=rule)
+    _check_delimiter(directive, findings)
+    if any("\x00" in value for _, value in directive.options):
+        findings.error("unknown-option", f"{word} has an option with the character U+0000", directive.span)
+    keys = [key for key, _ in directive.options]
+    for key in sorted({key for key in keys if keys.count(key) > 1}):
+        findings.error("duplicate", f"the option {key} is given twice", directive.span)
+
+
+def _refused_formats(kind: str) -> tuple[str, ...]:
+    return SOURCES if kind == "output" else ("stdout",)
+
+
+def _check_delimiter(directive: Directive, findings: Findings) -> None:
+    option = directive.option
+    delimiter = option.get("delimiter", ",")
+    quoted = option.get("rfc4180", "true" if "csv" in (option.get("IO"), option.get("format")) else "false") == "true"
+    if set(delimiter) & {"\n", "\r", '"'} or (quoted and len(delimiter) > 1):
+        rule = "a delimiter holds no line break and no quote, and is one character if fields may be quoted"
+        findings.error("unknown-option", f".{directive.kind} does not know delimiter={delimiter!r}", directive.span, rule=rule)
