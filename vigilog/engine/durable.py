@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +21,7 @@ from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.database import Database, ensure_known
 from vigilog.engine.definitions import changed_statements, defined, dropped
 from vigilog.engine.evaluate import read
+from vigilog.engine.followed import Followed
 from vigilog.engine.large import MEMORY, Large, default_warehouse
 from vigilog.engine.ledger import Book
 from vigilog.engine.places import source_place
@@ -47,6 +49,9 @@ from vigilog.store.segments import Segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from vigilog.engine.sinks import Sink
+    from vigilog.engine.streams import Stream
 
 CACHE_KIB = 500_000
 SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark starts
@@ -423,6 +428,31 @@ class Durable(Database):
                 return self.take({"delete": {relation: list(gone)}, "insert": {relation: list(rows)}}, kind=kind)
             return self.store.change(relation, place, replacing=replacing, kind=kind)
 
+    # -- streams and sinks
+
+    @cached_property
+    def followed(self) -> Followed:
+        return Followed(self)
+
+    def stream(self, relation: str, *, once: bool = False) -> Stream:
+        """Follows the stream that a relation's `.input` names, in the background: each of its batches is one transaction. With `once` it ends when all that is there now was read."""
+        return self.followed.stream(relation, once=once)
+
+    def streams(self) -> list[Stream]:
+        """The streams that are followed, and those that failed."""
+        return list(self.followed.streams.values())
+
+    def sink(self, view: str, kind: str, target: str | Path, *, name: str | None = None, since: int | None = None, **options: Any) -> Sink:
+        """Delivers the changes of a view, in the background, from where its last delivery ended: `kind` is `parquet`, `jdbc` or `webhook`, `target` a folder or an address.
+
+        A new sink begins with the whole view, or, with `since`, with the changes after a transaction.
+        """
+        return self.followed.sink(view, kind, str(target), name, since, options)
+
+    def sinks(self) -> list[Sink]:
+        """The sinks that are served, and those that failed."""
+        return list(self.followed.sinks.values())
+
     def frame(self, name: str) -> DataFrame:
         """A view, or a base relation, as a Spark DataFrame, as of now."""
         with self.lock, damage(self.file.path):
@@ -460,6 +490,8 @@ class Durable(Database):
         return backup(self.folder, target, self.report)
 
     def close(self) -> None:
+        if "followed" in self.__dict__:
+            self.followed.stop()  # before the lock is taken, which they may be waiting for
         with self.lock:
             try:
                 self.views.close()

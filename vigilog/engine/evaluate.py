@@ -10,7 +10,7 @@ from typing import Any
 
 from vigilog.core.errors import DataError, counted
 from vigilog.core.values import Row, row_text
-from vigilog.engine.places import inputs, outputs
+from vigilog.engine.places import inputs, outputs, streams
 from vigilog.executors.choose import Chosen, choose
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
 from vigilog.executors.evaluation import Evaluation, Stats
@@ -132,6 +132,8 @@ class Finished:
 
 def run(program: Program, facts: Path, out: Path | None, engine: str, watch: Watch) -> Finished:
     """Evaluates a checked program over its files and writes its results; `out` is None if they are to be printed."""
+    for name in streams(program):
+        raise DataError(f"{name} is a stream; only a database with a data folder follows it", "stream")
     sources = inputs(program, facts)
     places = [replace(place, format="stdout") if out is None else place for place in outputs(program, out or Path())]
     for source in sources.values():

@@ -142,8 +142,10 @@ class Large:
                 return found.collect()
             return bulk.write(home, found.exact, self.warehouse, "snapshot-0")
 
-    def change(self, relation: str, wanted: Place | Iterable[Row], *, replacing: bool, kind: str) -> Outcome:
-        """Adds what a source has to a relation, or makes them equal, in one transaction."""
+    def change(
+        self, relation: str, wanted: Place | Iterable[Row], *, replacing: bool, kind: str, source: tuple[str, Any] | None = None
+    ) -> Outcome:
+        """Adds what a source has to a relation, or makes them equal, in one transaction; the position of the source is committed with it."""
         home = self.db.homes[relation]
         with closing(self._bulk()) as bulk:
             current = self.source(relation)
@@ -152,10 +154,11 @@ class Large:
             fits = relation not in self.db.large and size(declaration.types, difference.came) <= self.memory // 4
             if difference.rows <= FEW_ROWS or (fits and difference.rows <= 10 * FEW_ROWS):
                 delta = bulk.rows(home, difference)
-                return self.db.take({"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}, kind=kind)
-            return self._take(bulk, relation, current, difference, kind)
+                wish = {"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}
+                return self.db.take(wish, kind=kind, source=source)
+            return self._take(bulk, relation, current, difference, kind, source)
 
-    def _take(self, bulk: Bulk, relation: str, current: Any, difference: Difference, kind: str) -> Outcome:
+    def _take(self, bulk: Bulk, relation: str, current: Any, difference: Difference, kind: str, source: tuple[str, Any] | None) -> Outcome:
         """A transaction whose rows stay on Spark."""
         from vigilog.executors.spark.bulk import locations
 
@@ -173,6 +176,8 @@ class Large:
             db.make_large(relation)
             views = {name: self._said(bulk, name, bulk.between(before[name], self._frame(name))) for name in touched}
             tx = db.book.log.append(kind, {relation: base}, {name: said for name, said in views.items() if said})
+            if source:
+                db.book.note_source(*source)
         self._clear_old(home, [after, *([old[0]] if old else [])])
         db.step.publish(Outcome(tx))
         return Outcome(tx)

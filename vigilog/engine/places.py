@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from vigilog.core.errors import DataError, Findings
+from vigilog.core.secrets import without_secrets
 from vigilog.files.place import Place, is_uri
+from vigilog.language.options import OF_SOURCE, check_options
 from vigilog.language.syntax import Declaration, Directive, Program
 
 _ENDING = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "orc": "orc"}
@@ -15,29 +20,57 @@ def place(directive: Directive, declaration: Declaration, folder: str | Path) ->
     """The place a directive names; relative paths are taken from `folder`."""
     option = directive.option
     format_ = option.get("IO", "file")
-    if format_ == "table":
-        location = option.get("name", directive.relation)
-    else:
-        ending = _ENDING.get(format_) or {"input": "facts", "output": "csv"}[directive.kind]
-        filename = option.get("filename", f"{directive.relation}.{ending}")
-        location = filename if is_uri(filename) or Path(filename).is_absolute() else str(Path(folder) / filename)
-    as_csv = "true" if format_ == "csv" else "false"
+    form = option["format"] if format_ == "stream" else format_
+    as_csv = "true" if form == "csv" else "false"
     return Place(
         relation=directive.relation,
         columns=declaration.columns,
         types=declaration.types,
         format=format_,
-        location=location,
-        delimiter=option.get("delimiter", "," if format_ == "csv" else "\t"),
+        location=_location(directive, format_, folder),
+        delimiter=option.get("delimiter", "," if form == "csv" else "\t"),
         headers=option.get("headers", as_csv) == "true",
         quoted=option.get("rfc4180", as_csv) == "true",
         skip_nulls=option.get("nulls") == "skip",
+        options={key: from_environment(value) for key, value in option.items() if key in OF_SOURCE.get(format_, ())},
     )
 
 
+def _location(directive: Directive, format_: str, folder: str | Path) -> str:
+    option = directive.option
+    if format_ == "table":
+        return option.get("name", directive.relation)
+    if format_ == "jdbc":
+        what = "a query" if "query" in option else option.get("dbtable", directive.relation)
+        return f"{without_secrets(option['url'])} ({what})"
+    ending = _ENDING.get(format_) or {"input": "facts", "output": "csv"}[directive.kind]
+    filename = option["path"] if format_ == "stream" else option.get("filename", f"{directive.relation}.{ending}")
+    return filename if is_uri(filename) or Path(filename).is_absolute() else str(Path(folder) / filename)
+
+
+def from_environment(value: str) -> str:
+    """An option's value, with `${NAME}` replaced by what the environment has under that name."""
+
+    def found(name: re.Match[str]) -> str:
+        if name[1] not in os.environ:
+            raise DataError(f"the environment has no {name[1]}, which a source needs", "unreadable")
+        return os.environ[name[1]]
+
+    return re.sub(r"\$\{(\w+)\}", found, value)
+
+
 def inputs(program: Program, folder: str | Path) -> dict[str, Place]:
-    """The sources of a checked program, by relation."""
-    return {d.relation: place(d, program.relations[d.relation], folder) for d in program.directed("input")}
+    """The sources of a checked program, by relation. A stream is none: a database follows it from its first transaction on."""
+    return {
+        d.relation: place(d, program.relations[d.relation], folder) for d in program.directed("input") if d.option.get("IO") != "stream"
+    }
+
+
+def streams(program: Program, folder: str | Path = ".") -> dict[str, Place]:
+    """The streams of a checked program, by relation."""
+    return {
+        d.relation: place(d, program.relations[d.relation], folder) for d in program.directed("input") if d.option.get("IO") == "stream"
+    }
 
 
 def outputs(program: Program, folder: str | Path) -> list[Place]:
@@ -45,9 +78,14 @@ def outputs(program: Program, folder: str | Path) -> list[Place]:
 
 
 def source_place(program: Program, relation: str, location: str, options: Mapping[str, str]) -> Place:
-    """A source named by hand; its format is told by `IO`, or else by the ending of its name."""
+    """A source named by hand; its format is told by `IO`, or else by how its name begins or ends. Raises DataError for options that make no sense."""
     endings = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet", ".orc": "orc"}
-    stated = {"IO": endings.get(Path(location).suffix, "file"), **options}
-    stated["name" if stated["IO"] == "table" else "filename"] = location
+    stated = {"IO": "jdbc" if location.startswith("jdbc:") else endings.get(Path(location).suffix, "file"), **options}
+    stated[{"table": "name", "jdbc": "url", "stream": "path"}.get(stated["IO"], "filename")] = location
     directive = Directive("input", relation, tuple(stated.items()))
+    findings = Findings()
+    check_options(directive, findings)
+    if findings.errors:
+        told = "; ".join(": ".join(filter(None, (found.message, found.rule or found.hint))) for found in findings.errors)
+        raise DataError(told, "unknown-option")
     return place(directive, program.relations[relation], ".")

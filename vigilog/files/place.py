@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vigilog.core.values import Type
 
 TEXT_FORMATS = frozenset({"file", "csv", "json"})
+ELSEWHERE = frozenset({"table", "jdbc"})  # what has no path
 
 
 @dataclass(frozen=True)
 class Place:
-    """One relation's file or table. `location` is a path, a URI, or the name of a table."""
+    """One relation's file or table. `location` is a path, a URI, or the name of a table; `options` are what else a source needs, passwords among them, and are never shown."""
 
     relation: str
     columns: tuple[str, ...]
@@ -24,6 +26,7 @@ class Place:
     headers: bool
     quoted: bool
     skip_nulls: bool
+    options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
     @property
     def text(self) -> bool:
@@ -35,7 +38,7 @@ class Place:
 
     @property
     def local(self) -> bool:
-        return self.format != "table" and not is_uri(self.location)
+        return self.format not in ELSEWHERE and not is_uri(self.location)
 
 
 def is_uri(location: str) -> bool:

@@ -1,7 +1,7 @@
 """The Spark session: found or started when it is first needed, never before.
 
 Where it runs is a setting of the environment: `SPARK_REMOTE` (Spark Connect), `VIGILOG_SPARK_MASTER` or `MASTER` (a cluster), else `local[*]`. Options of
-your own go into `VIGILOG_SPARK_CONF`, as `key=value` separated by `;`.
+your own go into `VIGILOG_SPARK_CONF`, as `key=value` separated by `;`. Jars of databases' drivers are in `VIGILOG_JDBC_JARS`, or where Debian puts them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vigilog.core.errors import SparkUnavailable
+from vigilog.core.secrets import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,8 @@ NEEDS_JAVA = (
 
 _ADDRESS = re.compile(r"local(-cluster)?(\[.*\])?|(spark|sc|k8s)://.+|yarn")
 _PORT = {"spark": "7077", "sc": "15002"}
+
+_DRIVERS = ("postgresql.jar", "mariadb-java-client.jar")  # as Debian calls them
 
 _lock = threading.Lock()
 _session: SparkSession | None = None
@@ -162,14 +165,24 @@ def _greet(remote: str) -> None:
 
 def cause(reason: BaseException) -> str:
     """Why Spark failed, in one line: of the chained reasons the first that is one of Spark's named conditions, else the innermost."""
+    texts = _chained(reason)
+    named = [found[0] for found in (re.search(r"\[[A-Z][A-Z0-9_.]+\] .*", text) for text in texts) if found]
+    lines = named[:1] or [text.strip().split("\n")[0] for text in texts if text.strip()][-1:] or [type(reason).__name__]
+    return without_secrets(re.sub(r"\s*SQLSTATE: \w+", "", lines[0]))[:400]
+
+
+def roots(reason: BaseException) -> list[str]:
+    """The chained reasons of a failure, a line of each, the innermost last."""
+    return [text.strip().split("\n")[0] for text in _chained(reason) if text.strip()] or [type(reason).__name__]
+
+
+def _chained(reason: BaseException) -> list[str]:
     java = getattr(reason, "java_exception", None)
     texts = [str(reason)] if java is None else []
     while java is not None:
         texts.append(java.getMessage() or java.getClass().getSimpleName())
         java = java.getCause()
-    named = [found[0] for found in (re.search(r"\[[A-Z][A-Z0-9_.]+\] .*", text) for text in texts) if found]
-    lines = named[:1] or [text.strip().split("\n")[0] for text in texts if text.strip()][-1:] or [type(reason).__name__]
-    return re.sub(r"\s*SQLSTATE: \w+", "", lines[0])[:400]
+    return texts
 
 
 def _settings(master: str) -> dict[str, str]:
@@ -192,7 +205,15 @@ def _settings(master: str) -> dict[str, str]:
     for part in filter(None, os.environ.get("VIGILOG_SPARK_CONF", "").split(";")):
         key, _, value = part.partition("=")
         settings[key.strip()] = value.strip()
-    return settings
+    jars = [*filter(None, settings.get("spark.jars", "").split(",")), *_driver_jars()]
+    return settings | ({"spark.jars": ",".join(dict.fromkeys(jars))} if jars else {})
+
+
+def _driver_jars() -> list[str]:
+    """The jars of databases' drivers: those that are named, else those that Debian has installed."""
+    if stated := os.environ.get("VIGILOG_JDBC_JARS"):
+        return stated.split(os.pathsep)
+    return [str(jar) for name in _DRIVERS if (jar := Path("/usr/share/java") / name).exists()]
 
 
 def _configure(found: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""Reads relations through Spark: text, CSV, JSON lines, Parquet, ORC, catalog tables.
+"""Reads relations through Spark: text, CSV, JSON lines, Parquet, ORC, catalog tables, databases, Delta tables.
 
 A source becomes a frame with the relation's columns and one more, `REFUSED`, which marks rows that no relation may hold: nulls, texts that are no
 number, lines with a column too many. Whoever settles the frame counts these, and if there are any asks `refusal` for the reason.
@@ -10,7 +10,7 @@ import atexit
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,8 @@ from vigilog.core.values import Row, Type
 from vigilog.files import reader
 from vigilog.files.place import Place
 from vigilog.files.reader import NULLARY, Order
-from vigilog.spark import cells
+from vigilog.spark import cells, delta, jdbc
+from vigilog.spark.paths import escaped
 from vigilog.spark.session import cause
 from vigilog.spark.session import session as start_session
 from vigilog.spark.values import from_arrow
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 REFUSED = "__refused"
-_LINE_OK, _FILE, _ROW = "__line_ok", "__file", "__row"
+LINE_OK, ROW = "__line_ok", "__row"
+_FILE = "__file"
 _START, _NUMBER = "__start", "__number"
 
 
@@ -39,10 +41,10 @@ def read(session: SparkSession, place: Place) -> DataFrame:
     """The rows of a source, lazily: the relation's columns under their SQL names, and `REFUSED`."""
     from pyspark.sql import functions as F
 
-    raw, parsed, refused = _judged(session, place)
+    cells_, parts, refused = _judged(session, place)
     names = distinct(place.columns).values()
-    columns = [cell.value.alias(name) for cell, name in zip(parsed, names, strict=True)] or [F.lit(True).alias(PRESENT)]
-    return raw.select(*columns, refused.alias(REFUSED))
+    columns = [cell.value.alias(name) for cell, name in zip(parts, names, strict=True)] or [F.lit(True).alias(PRESENT)]
+    return cells_.select(*columns, refused.alias(REFUSED))
 
 
 def rows(place: Place) -> Iterator[Row]:
@@ -77,18 +79,31 @@ def told_by_reader(place: Place) -> DataError | None:
 
 
 def unreadable(place: Place, reason: Exception) -> DataError:
-    return DataError(f"{place.location}: cannot be read for {place.relation}: {cause(reason)}", "unreadable")
+    why = jdbc.why(place.options, reason) if place.format == "jdbc" else cause(reason)
+    return DataError(f"{place.location}: cannot be read for {place.relation}: {why}", "unreadable")
 
 
 def _first_refused(session: SparkSession, place: Place) -> DataError:
-    raw, parsed, refused = _judged(session, place)
-    flags = [cell.good.alias(f"good{i}") for i, cell in enumerate(parsed)] + [cell.null.alias(f"null{i}") for i, cell in enumerate(parsed)]
-    texts = [cell.text.alias(f"text{i}") for i, cell in enumerate(parsed)]
-    row = raw.where(refused).select(_FILE, _ROW, _LINE_OK, *flags, *texts).orderBy(_FILE, _ROW).limit(1).collect()[0]
-    where = _shown(place, row[_FILE]) + ("" if row[_ROW] is None else f", row {row[_ROW] + 1}")
-    if not row[_LINE_OK]:
+    found, parts, refused = _judged(session, place)
+    return told(place, found.where(refused).orderBy(_FILE, ROW).limit(1), parts)
+
+
+def told(
+    place: Place, first: DataFrame, parts: Sequence[cells.Cell], *, operation: Column | None = None, operations: Sequence[str] = ()
+) -> DataError:
+    """What is wrong with a refused row, and where it is."""
+    from pyspark.sql import functions as F
+
+    flags = [cell.good.alias(f"good{i}") for i, cell in enumerate(parts)] + [cell.null.alias(f"null{i}") for i, cell in enumerate(parts)]
+    texts = [cell.text.alias(f"text{i}") for i, cell in enumerate(parts)]
+    asked = (F.lit(None) if operation is None else operation).alias("operation")
+    row = first.select(_FILE, ROW, LINE_OK, asked, *flags, *texts).collect()[0]
+    where = _shown(place, row[_FILE]) + ("" if row[ROW] is None else f", row {row[ROW] + 1}")
+    if not row[LINE_OK]:
         wanted = "is no JSON object" if place.format == "json" else f"does not have the {len(place.columns)} columns of {place.relation}"
         return DataError(f"{where}: a line {wanted}, or is not UTF-8", "columns")
+    if row["operation"] is not None and row["operation"] not in operations:
+        return DataError(f"{where}: there is no operation {row['operation'][:60]} (there are {', '.join(operations)})", "operation")
     for index, (column, type_) in enumerate(zip(place.columns, place.types, strict=True)):
         if row[f"null{index}"]:
             return reader.null_error(where, place, column)
@@ -109,28 +124,30 @@ def _judged(session: SparkSession, place: Place) -> tuple[DataFrame, list[cells.
     """The raw rows, their cells, and which rows are refused; rows to be skipped are gone."""
     from pyspark.sql import functions as F
 
-    raw, parsed = _raw(session, place), _parsed(place)
+    found, parts = raw(session, place), parsed(place)
     if place.skip_nulls:
-        raw = raw.where(~F.col(_LINE_OK) | _all(~cell.null for cell in parsed))
-    return raw, parsed, ~_all([F.col(_LINE_OK), *(cell.good for cell in parsed)])
+        found = found.where(~F.col(LINE_OK) | every(~cell.null for cell in parts))
+    return found, parts, ~every([F.col(LINE_OK), *(cell.good for cell in parts)])
 
 
-def _parsed(place: Place) -> list[cells.Cell]:
+def parsed(place: Place) -> list[cells.Cell]:
+    """The cells of raw rows."""
     from pyspark.sql import functions as F
 
-    parse = {"json": cells.from_variant, "parquet": cells.from_column, "orc": cells.from_column, "table": cells.from_column}
-    return [parse.get(place.format, cells.from_text)(type_, F.col(f"r{i}")) for i, type_ in enumerate(place.types)]
+    parse = cells.from_variant if place.format == "json" else cells.from_text if place.text else cells.from_column
+    return [parse(type_, F.col(f"r{i}")) for i, type_ in enumerate(place.types)]
 
 
 # -- raw cells: r0, r1, … as the source has them
 
 
-def _raw(session: SparkSession, place: Place) -> DataFrame:
-    if place.local:
+def raw(session: SparkSession, place: Place) -> DataFrame:
+    """The rows of a source as it has them: r0, r1, …, whether their line is one, and where they are from."""
+    if place.local and place.format != "delta":
         reader.files(place)  # says what is wrong with a path better than Spark does
     try:
         if not place.text:
-            return _columnar(session, place)
+            return columnar(place, _frame(session, place))
         read_ = _json_lines if place.format == "json" else _csv if place.quoted and place.columns else _lines
         return reduce(lambda left, right: left.union(right), (read_(session, place, *part) for part in _parts(session, place)))
     except DataError:
@@ -145,7 +162,7 @@ def _parts(session: SparkSession, place: Place) -> list[tuple[list[str], Order]]
         return [([uri(place)], _header(session, place))]
     found = reader.orders(place)
     if len(found) > 1:
-        return [([_escaped(path) for path in paths], order) for order, paths in found.items()]
+        return [([escaped(path) for path in paths], order) for order, paths in found.items()]
     return [([uri(place)], next(iter(found), reader.same_order(place)))]
 
 
@@ -167,10 +184,10 @@ def _lines(session: SparkSession, place: Place, paths: list[str], order: Order) 
     text = _without_headers(text) if place.headers else text
     width = len(place.columns)
     fields = F.split("value", re.escape(place.delimiter), -1) if width > 1 else F.array("value")
-    split = text.select("value", fields.alias("fields"), _FILE, _ROW)
+    split = text.select("value", fields.alias("fields"), _FILE, ROW)
     good = F.size("fields") == width if width else F.col("value") == NULLARY
-    raw = [F.get("fields", F.lit(index)).alias(f"r{i}") for i, index in enumerate(order)]
-    return split.select(*raw, (good & F.is_valid_utf8("value")).alias(_LINE_OK), _FILE, _ROW)
+    kept = [F.get("fields", F.lit(index)).alias(f"r{i}") for i, index in enumerate(order)]
+    return split.select(*kept, (good & F.is_valid_utf8("value")).alias(LINE_OK), _FILE, ROW)
 
 
 def _text(session: SparkSession, place: Place, paths: list[str]) -> DataFrame:
@@ -216,12 +233,12 @@ def _csv(session: SparkSession, place: Place, paths: list[str], order: Order) ->
     last = order.index(width - 1)
     if place.types[last].kind != "symbol" or _may_end_in_cr(place):
         texts[last] = F.regexp_replace(texts[last], "\r\\z", "")
-        read_ = read_.where(~_all([F.col("b0") == "\r", *(F.col(f"b{i}").isNull() for i in range(1, width))]))
+        read_ = read_.where(~every([F.col("b0") == "\r", *(F.col(f"b{i}").isNull() for i in range(1, width))]))
     texts[0] = texts[0] if place.headers else F.regexp_replace(texts[0], "\\A\ufeff", "")
-    raw = [text.alias(f"r{i}") for i, text in enumerate(texts)]
-    split = read_.select(*raw, F.col("corrupt").isNull().alias("whole"), *_metadata(place))
-    good = _all([F.col("whole"), *(F.is_valid_utf8(f"r{i}") for i in range(width))])
-    return split.select(*(f"r{i}" for i in range(width)), good.alias(_LINE_OK), _FILE, _ROW)
+    kept = [text.alias(f"r{i}") for i, text in enumerate(texts)]
+    split = read_.select(*kept, F.col("corrupt").isNull().alias("whole"), *_metadata(place))
+    good = every([F.col("whole"), *(F.is_valid_utf8(f"r{i}") for i in range(width))])
+    return split.select(*(f"r{i}" for i in range(width)), good.alias(LINE_OK), _FILE, ROW)
 
 
 def _may_end_in_cr(place: Place) -> bool:
@@ -240,17 +257,33 @@ def _json_lines(session: SparkSession, place: Place, paths: list[str], _: Order)
     from pyspark.sql import functions as F
 
     text = _text(session, place, paths).where(F.rlike("value", F.lit("\\S")))
-    parsed = text.select(F.try_parse_json(F.concat(F.lit("["), "value", F.lit("]"))).alias("v"), "value", _FILE, _ROW)
+    parsed = text.select(F.try_parse_json(F.concat(F.lit("["), "value", F.lit("]"))).alias("v"), "value", _FILE, ROW)
     kind = F.schema_of_variant(F.try_variant_get("v", "$[0]", "variant"))
     good = [F.is_valid_utf8("value"), F.startswith(kind, F.lit("OBJECT")), F.try_variant_get("v", "$[1]", "variant").isNull()]
-    raw = [F.try_variant_get("v", f"$[0].{column}", "variant").alias(f"r{i}") for i, column in enumerate(place.columns)]
-    return parsed.select(*raw, _all(good).alias(_LINE_OK), _FILE, _ROW)
+    kept = [F.try_variant_get("v", f"$[0].{column}", "variant").alias(f"r{i}") for i, column in enumerate(place.columns)]
+    return parsed.select(*kept, every(good).alias(LINE_OK), _FILE, ROW)
 
 
-def _columnar(session: SparkSession, place: Place) -> DataFrame:
+def has_columns(session: SparkSession, place: Place) -> bool:
+    """Whether a source names all columns of its place, in a header or a schema."""
+    try:
+        if place.text:
+            _parts(session, place)
+        else:
+            columnar(place, _frame(session, place))
+    except DataError as reason:
+        if reason.code == "columns":
+            return False
+        raise
+    except Exception as reason:
+        raise unreadable(place, reason) from None
+    return True
+
+
+def columnar(place: Place, frame: DataFrame) -> DataFrame:
+    """The columns of a place in a frame that has them under their names. Raises DataError if it has not, or has other types."""
     from pyspark.sql import functions as F
 
-    frame = session.table(place.location) if place.format == "table" else getattr(session.read, place.format)(uri(place))
     there = {name: name for name in frame.columns}
     folded = {name.lower(): name for name in frame.columns}
     found = [there.get(column) or folded.get(column.lower()) for column in place.columns]
@@ -265,25 +298,33 @@ def _columnar(session: SparkSession, place: Place) -> DataFrame:
             raise DataError(
                 f"{place.location}: column {column} of {place.relation} is a {type_}, but the source has a {kind} there", "type"
             )
-    raw = [F.col(f"`{name}`").alias(f"r{i}") for i, name in enumerate(found)]
-    return frame.select(*raw, F.lit(True).alias(_LINE_OK), *_metadata(place))
+    kept = [F.col(f"`{name}`").alias(f"r{i}") for i, name in enumerate(found)]
+    return frame.select(*kept, F.lit(True).alias(LINE_OK), *_metadata(place))
+
+
+def _frame(session: SparkSession, place: Place) -> DataFrame:
+    match place.format:
+        case "table":
+            return session.table(place.location)
+        case "jdbc":
+            return jdbc.read(session, place.options, place.relation)
+        case "delta":
+            return delta.read(session, place)
+    frame: DataFrame = getattr(session.read, place.format)(uri(place))
+    return frame
 
 
 def _metadata(place: Place) -> list[Column]:
     from pyspark.sql import functions as F
 
-    file = F.lit(None).cast("string") if place.format == "table" else F.col("_metadata.file_path")
+    file = F.lit(None).cast("string") if place.format in ("table", "jdbc", "delta") else F.col("_metadata.file_path")
     row = F.col("_metadata.row_index") if place.format == "parquet" else F.lit(None).cast("bigint")
-    return [file.alias(_FILE), row.alias(_ROW)]
+    return [file.alias(_FILE), row.alias(ROW)]
 
 
 def uri(place: Place) -> str:
     """The location as Spark takes it: a local path is absolute, with characters that Spark would expand escaped."""
-    return _escaped(_visible(place.path.absolute())) if place.local else place.location
-
-
-def _escaped(path: Path) -> str:
-    return "file://" + "".join(f"\\{character}" if character in "[]{}*?\\" else character for character in str(path.absolute()))
+    return escaped(_visible(place.path.absolute())) if place.local else place.location
 
 
 @cache
@@ -308,7 +349,7 @@ def _shown(place: Place, file: str | None) -> str:
     return path.replace(str(_visible(place.path.absolute())), str(place.path), 1)
 
 
-def _all(conditions: Iterable[Column]) -> Column:
+def every(conditions: Iterable[Column]) -> Column:
     from pyspark.sql import functions as F
 
     return reduce(lambda left, right: left & right, (F.coalesce(condition, F.lit(False)) for condition in conditions), F.lit(True))

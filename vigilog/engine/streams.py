@@ -1,0 +1,267 @@
+"""Streams into a relation: each batch is one transaction, and happens once.
+
+With each transaction its position is committed: for a folder the number of the batch and its files, for a Delta table its version. What comes again, because this process or Spark ended between the commit
+and Spark's own note of it, is known by that and left out.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.values import Row
+from vigilog.engine.database import ensure_known
+from vigilog.files.place import Place
+
+if TYPE_CHECKING:
+    from vigilog.engine.durable import Durable
+    from vigilog.spark.delta import State
+
+FOLDER = "streams"
+EVERY = "1"  # seconds between two looks, unless stated otherwise
+
+
+class Stream(Protocol):
+    """A stream that is followed in the background. `error` is why it ended before it was told to."""
+
+    relation: str
+
+    @property
+    def active(self) -> bool: ...
+
+    @property
+    def error(self) -> VigilogError | None: ...
+
+    @property
+    def position(self) -> Any:
+        """How far it was read: what was committed with the last of its transactions."""
+
+    def start(self, *, once: bool) -> None: ...
+
+    def catch_up(self) -> None:
+        """Waits until all that is there now was read. Raises what ended the stream, if something did."""
+
+    def stop(self) -> None:
+        """Ends it, after the batch that is under way."""
+
+
+def made(db: Durable, relation: str, place: Place | None) -> Stream:
+    ensure_known(db.program, relation)
+    if place is None:
+        example = f'.input {relation}(IO=stream, format=json, path="folder")'
+        raise DataError(f"{relation} is no stream; it would be one by {example}", "stream")
+    if relation not in db.base:
+        raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
+    return TableStream(db, place) if place.options["format"] == "delta" else FolderStream(db, place)
+
+
+class FolderStream:
+    """The files that come into a folder, found by Spark's Structured Streaming, which notes in a checkpoint of the data folder which it has found."""
+
+    def __init__(self, db: Durable, place: Place) -> None:
+        self.db, self.place, self.relation = db, place, place.relation
+        self.name = f"stream {place.relation}"
+        self.failed: VigilogError | None = None
+        self.query: Any = None
+        self.busy, self.stopping = threading.Lock(), False
+
+    @property
+    def position(self) -> Any:
+        with self.db.lock:
+            return self.db.book.position(self.name)
+
+    @property
+    def active(self) -> bool:
+        return self.query is not None and bool(self.query.isActive)
+
+    @property
+    def error(self) -> VigilogError | None:
+        from vigilog.spark.session import cause
+        from vigilog.spark.streams import missing
+
+        if self.failed is None and self.query is not None and not self.stopping:
+            if (reason := self.query.exception()) is not None:
+                self.failed = DataError(f"the stream of {self.relation} ended: {cause(reason)}", "spark")
+            elif self.place.local and not self.place.path.is_dir():
+                return missing(self.place)
+        return self.failed
+
+    def start(self, *, once: bool) -> None:
+        from vigilog.spark.streams import follow
+
+        self.checkpoint = self._checkpoint()
+        self.query = follow(self.place, self.checkpoint, self._take, once=once)
+
+    def catch_up(self) -> None:
+        from vigilog.spark.streams import catch_up
+
+        catch_up(self.query)
+        if self.error:
+            raise self.error
+
+    def stop(self) -> None:
+        with self.busy:  # a batch that is being taken ends first
+            self.stopping = True
+        if self.query is not None:
+            self.query.stop()
+
+    def _checkpoint(self) -> Path:
+        """The folder in which Spark notes what it has read: the one that goes with the position, or a new one."""
+        home, known = self.db.folder / FOLDER / self.relation, self.position
+        if known is None:
+            shutil.rmtree(home, ignore_errors=True)  # whatever Spark noted there, nothing of it was committed
+            return home / secrets.token_hex(8)
+        checkpoint = home / str(known["checkpoint"])
+        done = max((int(path.name) for path in checkpoint.glob("commits/*") if path.name.isdigit()), default=-1)
+        if not checkpoint.is_dir() or done > known["batch"]:
+            what = "is not there" if done < 0 else f"has batch {done}, but the database only {known['batch']}"
+            raise DataError(f"the stream of {self.relation} cannot go on: its checkpoint {checkpoint} {what}", "source")
+        return checkpoint
+
+    def _take(self, number: int, files: Sequence[str]) -> None:
+        with self.busy:
+            if self.stopping:
+                raise InterruptedError("the stream was stopped")
+            try:
+                self._take_new(number, files)
+            except VigilogError as reason:
+                self.failed = reason
+                raise
+
+    def _take_new(self, number: int, files: Sequence[str]) -> None:
+        """Takes the files of a batch that were not taken before."""
+        from vigilog.spark.streams import from_files
+
+        known = self.position or {"batch": -1, "files": []}
+        if number < known["batch"]:
+            raise DataError(
+                f"the stream of {self.relation} is at batch {known['batch']}, and {number} comes again: its checkpoint is an older one",
+                "source",
+            )
+        seen = known["files"] if number == known["batch"] else []
+        new = [file for file in files if file not in seen]
+        if number == known["batch"] and not new:
+            return
+        key = self.db.program.keys.get(self.relation, ())
+        wish = folded(self.relation, key, from_files(self.place, key, new))
+        position = {"checkpoint": self.checkpoint.name, "batch": number, "files": [*seen, *new]}
+        self.db.take(wish, kind="stream", source=(self.name, position))
+
+
+class TableStream:
+    """The versions of a Delta table, by its change feed; the first transaction makes the relation equal to the table."""
+
+    def __init__(self, db: Durable, place: Place) -> None:
+        self.db, self.place, self.relation = db, replace(place, format="delta", options={}), place.relation
+        self.name = f"stream {place.relation}"
+        self.every = float(place.options.get("every", EVERY))
+        self.failed: VigilogError | None = None
+        self.stopping = threading.Event()
+        self.busy = threading.Lock()
+        self.thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+
+    @property
+    def position(self) -> Any:
+        with self.db.lock:
+            return self.db.book.position(self.name)
+
+    @property
+    def active(self) -> bool:
+        return self.thread.is_alive()
+
+    @property
+    def error(self) -> VigilogError | None:
+        return self.failed
+
+    def start(self, *, once: bool) -> None:
+        self._ensure_same()
+        self.once = once
+        self.thread.start()
+
+    def catch_up(self) -> None:
+        try:
+            self._advance()
+        except VigilogError as reason:
+            self.failed = reason
+        if self.failed:
+            raise self.failed
+
+    def stop(self) -> None:
+        self.stopping.set()
+        if self.thread.ident is not None:
+            self.thread.join()
+
+    def _run(self) -> None:
+        while not self.stopping.is_set() and self.failed is None:
+            try:
+                self._advance()
+            except VigilogError as reason:
+                self.failed = reason
+            if self.once:
+                break
+            self.stopping.wait(self.every)
+
+    def _ensure_same(self) -> State:
+        """The state of the table. Raises DataError if it is not the one that was followed before."""
+        from vigilog.spark.delta import state
+
+        found, known = state(self.place), self.position
+        if known is not None and (found.table != known["table"] or found.version < known["version"]):
+            raise DataError(
+                f"{self.place.location}: is another table than the one that {self.relation} followed up to version {known['version']}",
+                "source",
+            )
+        return found
+
+    def _advance(self) -> None:
+        """Takes the versions that are new, one transaction each."""
+        from vigilog.spark.streams import from_version
+
+        with self.busy:
+            newest = self._ensure_same()
+            known = self.position
+            if known is None:
+                with self.db.lock:
+                    whole = replace(self.place, options={"version": str(newest.version)})
+                    position = {"table": newest.table, "version": newest.version}
+                    self.db.store.change(self.relation, whole, replacing=True, kind="stream", source=(self.name, position))
+                return
+            for version in range(known["version"] + 1, newest.version + 1):
+                if self.stopping.is_set():
+                    return
+                operations = from_version(self.place, version)
+                goes = [row for operation, row in operations if operation == "delete"]
+                comes = [row for operation, row in operations if operation == "insert"]
+                wish = {"delete": {self.relation: goes}, "insert": {self.relation: comes}}
+                self.db.take(wish, kind="stream", source=(self.name, {"table": newest.table, "version": version}))
+
+
+def folded(relation: str, key: Sequence[int], operations: Iterable[tuple[str, Row]]) -> dict[str, dict[str, list[Row]]]:
+    """Operations in their order as one transaction, in which deletions come before insertions.
+
+    >>> folded("stock", [0], [("upsert", ("p", 1)), ("upsert", ("p", 2)), ("insert", ("q", 3)), ("delete", ("q", 3))])
+    {'delete': {'stock': [('q', 3)]}, 'delete_key': {'stock': [('p',)]}, 'insert': {'stock': [('p', 2)]}}
+    """
+    cleared: dict[Row, None] = {}  # keys of which nothing is left
+    last: dict[Row, dict[Row, bool]] = {}  # for each key its rows, and whether they are to be there
+    for operation, row in operations:
+        value = tuple(row[column] for column in key)
+        if operation in ("upsert", "delete_key"):
+            if not key:
+                raise DataError(f"{relation} has no key, which {operation} goes by", "key")
+            cleared[value] = None
+            last[value] = {row: True} if operation == "upsert" else {}
+        else:
+            last.setdefault(value, {})[row] = operation == "insert"
+    rows = [(row, there) for of_key in last.values() for row, there in of_key.items()]
+    return {
+        "delete": {relation: [row for row, there in rows if not there]},
+        "delete_key": {relation: list(cleared)} if key else {},
+        "insert": {relation: [row for row, there in rows if there]},
+    }
