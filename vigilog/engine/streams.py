@@ -6,6 +6,8 @@ and Spark's own note of it, is known by that and left out.
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
 import shutil
 import threading
@@ -138,7 +140,7 @@ class FolderStream:
         """Takes the files of a batch that were not taken before."""
         from vigilog.spark.streams import from_files
 
-        known = self.position or {"batch": -1, "files": []}
+        known, files = self.position or {"batch": -1, "files": []}, self._announced(number, files)
         if number < known["batch"]:
             raise DataError(
                 f"the stream of {self.relation} is at batch {known['batch']}, and {number} comes again: its checkpoint is an older one",
@@ -152,6 +154,21 @@ class FolderStream:
         wish = folded(self.relation, key, from_files(self.place, key, new))
         position = {"checkpoint": self.checkpoint.name, "batch": number, "files": [*seen, *new]}
         self.db.take(wish, kind="stream", source=(self.name, position))
+
+    def _announced(self, number: int, files: Sequence[str]) -> list[str]:
+        """The files of a batch, those included that Spark does not name any more when the batch comes again, because they are gone."""
+        note = self.checkpoint.with_suffix(".files")
+        noted = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
+        before = noted["files"] if noted.get("batch") == number else []
+        found = [*before, *(file for file in files if file not in before)]
+        if found != before:
+            fresh = note.with_suffix(".new")
+            with fresh.open("w", encoding="utf-8") as file:
+                json.dump({"batch": number, "files": found}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(note)
+        return found
 
 
 class TableStream:
