@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,27 @@ def accept(case: Case) -> None:
 def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) -> None:
     with opened(case, tmp_path, strategy, budget=budget) as database:
         for step in case.steps:
+            assert applied(database, step.transaction) == step.expect, step.transaction
+
+
+@pytest.mark.parametrize(
+    ("case", "strategy"),
+    list(zip(CASES[::3], cycle(["external", "materialized"]), strict=False)),
+    ids=lambda part: getattr(part, "path", Path(str(part))).stem,
+)
+def test_changes_on_spark(case: Case, strategy: str, tmp_path: Path) -> None:
+    with opened(case, tmp_path, strategy, engine="spark") as database:
+        for step in case.steps:
+            assert applied(database, step.transaction) == step.expect, step.transaction
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_changes_on_a_data_folder(case: Case, tmp_path: Path) -> None:
+    """Opened anew after every transaction."""
+    folder = tmp_path / "data"
+    opened(case, tmp_path, "auto", data=folder).close()
+    for step in case.steps:
+        with open_program(data=folder) as database:
             assert applied(database, step.transaction) == step.expect, step.transaction
 
 
