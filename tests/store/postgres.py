@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 USER, PASSWORD = "gardener", "tulip-4711"
 
@@ -33,7 +34,7 @@ class Postgres:
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
 
     @property
-    def login(self) -> dict[str, str]:
+    def login(self) -> dict[str, Any]:
         return {"user": USER, "password": PASSWORD}
 
     def run(self, sql: str) -> list[str]:
