@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -156,13 +157,17 @@ class Durable(Database):
             raise
 
     def _known_program(self) -> str:
-        found = self.file.connection.execute("SELECT text FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
+        found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
+        if found and zlib.crc32(found[0].encode()) != found[1]:
+            raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
         return str(found[0]) if found else ""
 
     def _write_program(self, program: Program) -> None:
         (last,) = self.file.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
+        text = show(program)
         self.file.connection.execute(
-            "INSERT INTO vigilog_programs (tx, at, text) VALUES (?, ?, ?)", (last or 0, time.time(), show(program))
+            "INSERT INTO vigilog_programs (tx, at, text, sum) VALUES (?, ?, ?, ?)",
+            (last or 0, time.time(), text, zlib.crc32(text.encode())),
         )
 
     @property
@@ -209,7 +214,8 @@ class Durable(Database):
         )
         segments = Segments(self.folder / SEGMENTS, to_arrow, from_arrow)
         listeners = self.step.listeners if hasattr(self, "step") else []
-        self.book = Book(self.file, made.program, segments, json.loads(self.file.get("retain", "null")) or RETAIN)
+        retain = json.loads(self.file.get("retain", "null")) or RETAIN
+        self.book = Book(self.file, made.program, segments, retain, self.store.remove)
         self._use(made, views, self.book, listeners)
 
     @contextmanager
@@ -466,6 +472,7 @@ class Durable(Database):
                 ensure_known(self.program, name)
                 if name not in self.homes:
                     raise DataError(f"{name} is derived by rules; only base relations have snapshots", "derived")
+            self.book.sweep()
             return self.store.compact(wanted)
 
     def make_large(self, relation: str) -> None:

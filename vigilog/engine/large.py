@@ -77,6 +77,10 @@ class Large:
         (at,) = self.db.file.connection.execute("SELECT at FROM vigilog_snapshots WHERE relation = ?", (relation,)).fetchone()
         return float(at)
 
+    def remove(self, location: str) -> None:
+        """Removes what nothing names any more."""
+        remove(self.located(location))
+
     def source(self, relation: str) -> Any:
         """A base relation as Spark can read it: its snapshot and what came since, or its rows if it is resident."""
         from vigilog.executors.spark.stored import Kept

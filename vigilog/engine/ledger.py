@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from vigilog.core.delta import Delta
@@ -42,8 +42,11 @@ class Counting:
 class Book:
     """The log and the outbox of a data folder."""
 
-    def __init__(self, file: DataFile, program: Program, segments: Segments, retain: Mapping[str, float]) -> None:
-        self.file, self.program, self.segments, self.retain = file, program, segments, retain
+    def __init__(
+        self, file: DataFile, program: Program, segments: Segments, retain: Mapping[str, float], remove: Callable[[str], None]
+    ) -> None:
+        """`remove` removes what Spark wrote for an entry that is not retained any more."""
+        self.file, self.program, self.segments, self.retain, self.remove = file, program, segments, retain, remove
         self.log = Log(file)
         self.source: tuple[str, Any] | None = None  # the position of a source that comes with the next commit
         self.request: str | None = None  # the key of a request that comes with it
@@ -142,12 +145,30 @@ class Book:
         until = min([until, *(snapshots[name] for name in large if name in snapshots)])
         if until > self.log.first:
             try:
+                parts = [part for said in self.log.said(until) for part in said.values() if isinstance(part, dict)]
                 connection.execute("BEGIN IMMEDIATE")
                 self.log.forget(until)
                 connection.execute("COMMIT")
-            except sqlite3.Error:  # what is not dropped now is dropped later; the transaction that was committed stands
+            except (sqlite3.Error, DataError):  # what is not dropped now is dropped later; the transaction that was committed stands
                 if connection.in_transaction:
                     connection.rollback()
+                return
+            for part in parts:
+                if "segment" in part:
+                    self.segments.remove(part)
+                else:
+                    self.remove(part["location"])
+
+    def sweep(self) -> None:
+        """Removes segments that no entry names: those of transactions that were not committed."""
+        if self.segments.folder.is_dir():
+            named = {
+                part["segment"]
+                for said in self.log.said(self.last)
+                for part in said.values()
+                if isinstance(part, dict) and "segment" in part
+            }
+            self.segments.keep_only(named)
 
 
 def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:

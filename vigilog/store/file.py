@@ -21,7 +21,7 @@ FORMAT = 1
 MIGRATIONS: dict[int, str] = {}  # from a format to the next: SQL
 SCHEMA = """
 CREATE TABLE vigilog_about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
-CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL) STRICT;
+CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL, sum INTEGER NOT NULL) STRICT;
 CREATE TABLE vigilog_log (tx INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL) STRICT;
 CREATE TABLE vigilog_outbox (tx INTEGER NOT NULL, view TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (tx, view)) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_relations (name TEXT PRIMARY KEY, kind TEXT NOT NULL, known TEXT NOT NULL) WITHOUT ROWID, STRICT;
@@ -131,6 +131,8 @@ def damage(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as reason:
         raise explained(reason, path) from None
+    except UnicodeDecodeError:  # of SQLite's own words about the file
+        raise DataError(f"{path} is damaged (a name in it is no text); restore a backup (vigilog restore)", "damaged") from None
 
 
 def explained(reason: sqlite3.DatabaseError, path: Path) -> Exception:

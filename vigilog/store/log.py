@@ -78,6 +78,13 @@ class Log:
         for tx, view, said, total in rows:
             yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}", tx, view)
 
+    def said(self, until: int) -> Iterator[Said]:
+        """What all entries up to a transaction say, of base relations and of views."""
+        for entry in self.entries(self.first, until):
+            yield from entry.changes.values()
+        for _, _, said in self.changes(self.first, until):
+            yield said
+
     def forget(self, until: int) -> None:
         """Drops what is not retained any more."""
         for table in ("vigilog_log", "vigilog_outbox"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,16 @@ class Segments:
         self.folder, self.to_arrow, self.from_arrow = folder, to_arrow, from_arrow
 
     def write(self, relation: str, columns: Sequence[str], types: Sequence[Type], rows: Sequence[Row]) -> dict[str, Any]:
-        self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{relation}-{secrets.token_hex(8)}.parquet"
         path = self.folder / name
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             pq.write_table(self.to_arrow(columns, types, rows), path, compression="zstd")
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         except OSError as reason:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
             raise DataError(f"{path} cannot be written ({reason.strerror or reason}); nothing was changed", "disk") from None
         return {"segment": name, "rows": len(rows), "sum": _sum(path)}
 
@@ -44,6 +46,15 @@ class Segments:
         if not path.is_file() or _sum(path) != said["sum"]:
             raise DataError(f"{path} is {'damaged' if path.is_file() else 'missing'}; restore a backup (vigilog restore)", "damaged")
         return path
+
+    def remove(self, said: dict[str, Any]) -> None:
+        (self.folder / str(said["segment"])).unlink(missing_ok=True)
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Removes all other segments."""
+        for path in self.folder.iterdir():
+            if path.name not in names:
+                path.unlink(missing_ok=True)
 
     def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
         path = self.check(said)
