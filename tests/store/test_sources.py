@@ -202,3 +202,6 @@ def test_a_delta_table_that_cannot_be_followed(spark: SparkSession, tmp_path: Pa
         with refused("source"):  # it is another one
             db.stream("stock")
         assert (stock(db), db.tx) == ({("nail", 5)}, 1)
+        write_deltalake(table, shelf(("bolt", 5)), mode="append")
+        db.stream("stock", once=True, anew=True).catch_up()
+        assert (stock(db), db.tx) == ({("nail", 5), ("bolt", 5)}, 2)

@@ -201,6 +201,11 @@ def test_a_checkpoint_that_does_not_fit(spark: SparkSession, tmp_path: Path) -> 
         with refused("source"):
             db.stream("orders")
         assert (items(db), db.tx) == ({(1, "nail")}, 1)
+        db.apply({"delete_key": {"orders": [(1,)]}})
+        db.stream("orders", once=True, anew=True).catch_up()
+        assert (items(db), db.tx) == ({(1, "nail")}, 3)
+        read_all(db)
+        assert db.tx == 3
 
 
 # -- what is wrong with a source

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 HIDDEN = "…"
 SECRET_OPTIONS = frozenset({"password"})
-_IN_ADDRESS = re.compile(r"(?<=//)[^/?#@\s\"':]*:[^/?#@\s\"']*@")  # user:password@
+_IN_ADDRESS = re.compile(
+    r"(?<=//)[^/?#@\s\"':]*:[^/?#@\s\"']*@|(?<=thin:)[^/@\s\"']+/[^@\s\"']+@"
+)  # user:password@, or Oracle's user/password@
 _PASSWORD = re.compile(r"(?i)(password\s*=\s*)(\"(?:[^\"\\]|\\.)*\"|[^&;,\s)\"']+)")
 _NAMED = re.compile(
     r"(?i)((?:password|passwd|pwd|secret|token|api_?key|access_?key|sig(?:nature)?)\w*\s*=\s*)(\"[^\"]*\"|'[^']*'|[^&;,\s)\"']+)"

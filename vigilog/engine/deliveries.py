@@ -14,7 +14,7 @@ from vigilog.core.errors import DataError, UsageError
 from vigilog.core.secrets import without_secrets
 from vigilog.core.values import sorted_rows
 from vigilog.engine.places import from_environment
-from vigilog.engine.sinks import Change, Delivery, Position, Source, json_rows
+from vigilog.engine.sinks import Change, Delivery, Position, Rows, Source, json_rows
 from vigilog.spark.feeds import Feed, Part
 
 
@@ -40,26 +40,24 @@ class ParquetFeed:
         if noted.get("until") is not None:  # a delivery was begun
             since, until = Position(noted["history"], noted["tx"]), Position(noted["history"], noted["until"])
             changes, _ = self.source.pending(since)
-            self._write(since, until, [change for change in changes if change.tx <= until.tx])
-            return until
+            return self._write(since, until, [change for change in changes if change.tx <= until.tx])
         return Position(noted["history"], noted["tx"])
 
-    def whole(self, at: Position) -> None:
-        rows = self.source.db.frame(self.source.view) if self.source.is_far else self.source.rows()
+    def whole(self, at: Position, rows: Rows) -> None:
         self.source.note({"history": at.history, "tx": None, "until": at.tx})
         self.feed.write(_whole(at.history), [Part(at.tx, "insert", rows)])
         self._note(at)
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> None:
+    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
         if changes:
             self.source.note({"history": since.history, "tx": since.tx, "until": until.tx})
-        self._write(since, until, changes)
+        return self._write(since, until, changes)
 
-    def _write(self, since: Position, until: Position, changes: Sequence[Change]) -> None:
+    def _write(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
         if changes:
             parts = [part for change in changes for part in self._parts(change)]
             self.feed.write(f"{since.history}-{since.tx + 1:012d}-{until.tx:012d}", parts)
-        self._note(until)
+        return self._note(until)
 
     def _parts(self, change: Change) -> list[Part]:
         if change.large:
@@ -98,19 +96,20 @@ class Table:
         found = self.table.position()
         return found and Position(*found)
 
-    def whole(self, at: Position) -> None:
-        rows = self.source.db.frame(self.source.view) if self.source.is_far else self.source.rows()
+    def whole(self, at: Position, rows: Rows) -> None:
         self.table.replace(rows, (at.history, at.tx))
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> None:
+    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
         if any(change.large for change in changes):
             with self.source.db.lock:
-                self.whole(Position(since.history, self.source.db.tx))
-            return
+                now = Position(since.history, self.source.db.tx)
+                self.whole(now, self.source.rows())
+            return now
         net = Delta()
         for change in changes:
             net = net.then(self.source.delta(change))
         self.table.change(sorted_rows(net.minus), sorted_rows(net.plus), (since.history, since.tx), until.tx)
+        return until
 
 
 class Webhook:
@@ -135,18 +134,18 @@ class Webhook:
         noted = self.source.noted()
         return noted and Position(noted["history"], noted["tx"])
 
-    def whole(self, at: Position) -> None:
+    def whole(self, at: Position, rows: Rows) -> None:
         if self.source.is_far:
             raise DataError(f"{self.source.view} is too large for a webhook to begin with; begin with since={at.tx}", "large")
-        self._post("snapshot", at, {"rows": json_rows(self.source.declaration, self.source.rows())})
+        self._post("snapshot", at, {"rows": json_rows(self.source.declaration, rows)})
         self._note(at)
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> None:
+    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
         for change in changes:
             at = Position(since.history, change.tx)
             self._post("change", at, self._said(change))
             self._note(at)
-        self._note(until)
+        return self._note(until) if not changes else until
 
     def _said(self, change: Change) -> dict[str, Any]:
         if change.large:
@@ -186,8 +185,9 @@ class Webhook:
         told = without_secrets(why, self.headers.values())
         return DataError(f"{self.shown}: transaction {at.tx} of {self.source.view} was not taken: {told}", "unwritable")
 
-    def _note(self, position: Position) -> None:
+    def _note(self, position: Position) -> Position:
         self.source.note({"history": position.history, "tx": position.tx})
+        return position
 
 
 def _check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -440,9 +440,12 @@ class Durable(Database):
     def followed(self) -> Followed:
         return Followed(self)
 
-    def stream(self, relation: str, *, once: bool = False) -> Stream:
-        """Follows the stream that a relation's `.input` names, in the background: each of its batches is one transaction. With `once` it ends when all that is there now was read."""
-        return self.followed.stream(relation, once=once)
+    def stream(self, relation: str, *, once: bool = False, anew: bool = False) -> Stream:
+        """Follows the stream that a relation's `.input` names, in the background: each of its batches is one transaction.
+
+        With `once` it ends when all that is there now was read. It goes on where it was left, or begins `anew`.
+        """
+        return self.followed.stream(relation, once=once, anew=anew)
 
     def streams(self) -> list[Stream]:
         """The streams that are followed, and those that failed."""

@@ -22,11 +22,11 @@ class Followed:
         self.streams: dict[str, Stream] = {}
         self.sinks: dict[str, Sink] = {}
 
-    def stream(self, relation: str, *, once: bool) -> Stream:
+    def stream(self, relation: str, *, once: bool, anew: bool) -> Stream:
         found = streams.made(self.db, relation, stated(self.db.program).get(relation))
         if relation in self.streams:
             self.streams[relation].stop()
-        found.start(once=once)
+        found.start(once=once, anew=anew)
         self.streams[relation] = found
         return found
 

@@ -46,6 +46,9 @@ class Position:
     tx: int
 
 
+Rows = list[Row] | Any  # of a view: here, or, if they are many, as a frame
+
+
 class Delivery(Protocol):
     """A kind of sink. It raises DataError with the code `unwritable` for what may be better the next time."""
 
@@ -53,11 +56,11 @@ class Delivery(Protocol):
 
     def position(self) -> Position | None: ...
 
-    def whole(self, at: Position) -> None:
-        """Delivers the whole view as of now, with the database locked."""
+    def whole(self, at: Position, rows: Rows) -> None:
+        """Delivers the whole view, and notes its position."""
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> None:
-        """Delivers what came after a position, up to another, and notes that."""
+    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+        """Delivers what came after a position, up to another, and notes that; gives the position reached, which may be a later one."""
 
 
 class Source:
@@ -70,8 +73,9 @@ class Source:
         self.db, self.view, self.name = db, view, name
         self.declaration: Declaration = db.program.relations[view]
 
-    def rows(self) -> list[Row]:
-        return sorted_rows(self.db.view(self.view))
+    def rows(self) -> Rows:
+        """The view as of now. What Spark holds is a frame, to be used while the database is locked."""
+        return self.db.frame(self.view) if self.is_far else sorted_rows(self.db.view(self.view))
 
     @property
     def is_far(self) -> bool:
@@ -109,12 +113,13 @@ class Sink:
         self.view, self.name = source.view, source.name
         self.error: VigilogError | None = None
         self.reached = -1  # the transaction up to which all is delivered
+        self.ended = False
         self.news, self.stopping, self.told = threading.Event(), threading.Event(), threading.Condition()
         self.thread = threading.Thread(target=self._run, name=f"sink {self.name}", daemon=True)
 
     @property
     def active(self) -> bool:
-        return self.thread.is_alive()
+        return self.thread.is_alive() and not self.ended
 
     @property
     def position(self) -> int | None:
@@ -131,7 +136,7 @@ class Sink:
         """Waits until all that was committed up to now is delivered. Raises what ended the sink, if something did, or what keeps it after `timeout` seconds."""
         wanted = self.source.db.tx
         with self.told:
-            arrived = self.told.wait_for(lambda: self.reached >= wanted or not self.active, timeout)
+            arrived = self.told.wait_for(lambda: self.reached >= wanted or self.ended, timeout)
         if self.reached < wanted:
             state = "was stopped" if arrived else f"did not come to transaction {wanted} within {timeout} s"
             raise self.error or DataError(f"the sink {self.name} {state}", "unwritable")
@@ -149,6 +154,14 @@ class Sink:
         self.news.set()
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            with self.told:
+                self.ended = True
+                self.told.notify_all()
+
+    def _serve(self) -> None:
         pause = FIRST_PAUSE
         while self.news.wait() and not self.stopping.is_set():
             self.news.clear()
@@ -162,8 +175,6 @@ class Sink:
                 self.stopping.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 self.news.set()
-        with self.told:
-            self.told.notify_all()
 
     def _deliver(self) -> None:
         """Delivers all there is."""
@@ -171,8 +182,8 @@ class Sink:
         while not self.stopping.is_set():
             changes, until = self.source.pending(position)
             if changes or until.tx - position.tx >= NOTED_EVERY:
-                self.delivery.changes(position, until, changes)
-            position = until
+                until = self.delivery.changes(position, until, changes)
+                position = until
             with self.told:
                 self.reached = until.tx
                 self.told.notify_all()
@@ -189,9 +200,15 @@ class Sink:
             if known is not None and known.history == history and first <= known.tx <= last:
                 return known
             if known is None or self.delivery.begins_anew:
-                now = Position(history, last)
-                self.delivery.whole(now)
-                return now
+                known, rows = Position(history, last), self.source.rows()
+                if self.source.is_far:
+                    self.delivery.whole(known, rows)
+                    return known
+            else:
+                rows = None
+        if rows is not None:
+            self.delivery.whole(known, rows)
+            return known
         if known.history != history:
             raise DataError(f"the sink {self.name} has changes of another history of the database; give a new one another name", "history")
         if known.tx > last:

@@ -44,7 +44,8 @@ class Stream(Protocol):
     def position(self) -> Any:
         """How far it was read: what was committed with the last of its transactions."""
 
-    def start(self, *, once: bool) -> None: ...
+    def start(self, *, once: bool, anew: bool) -> None:
+        """Begins where it was left, or `anew`: a folder with its first file, a table with all that it holds now."""
 
     def catch_up(self) -> None:
         """Waits until all that is there now was read. Raises what ended the stream, if something did."""
@@ -94,10 +95,10 @@ class FolderStream:
                 return missing(self.place)
         return self.failed
 
-    def start(self, *, once: bool) -> None:
+    def start(self, *, once: bool, anew: bool) -> None:
         from vigilog.spark.streams import follow
 
-        self.checkpoint = self._checkpoint()
+        self.checkpoint = self._checkpoint(None if anew else self.position)
         self.query = follow(self.place, self.checkpoint, self._take, once=once)
 
     def catch_up(self) -> None:
@@ -113,17 +114,17 @@ class FolderStream:
         if self.query is not None:
             self.query.stop()
 
-    def _checkpoint(self) -> Path:
-        """The folder in which Spark notes what it has read: the one that goes with the position, or a new one."""
-        home, known = self.db.folder / FOLDER / self.relation, self.position
+    def _checkpoint(self, known: Any) -> Path:
+        """The folder in which Spark notes what it has read: the one that goes with a position, or a new one."""
+        home = self.db.folder / FOLDER / self.relation
         if known is None:
-            shutil.rmtree(home, ignore_errors=True)  # whatever Spark noted there, nothing of it was committed
+            shutil.rmtree(home, ignore_errors=True)  # whatever Spark noted there, nothing of it counts
             return home / secrets.token_hex(8)
         checkpoint = home / str(known["checkpoint"])
         done = max((int(path.name) for path in checkpoint.glob("commits/*") if path.name.isdigit()), default=-1)
         if not checkpoint.is_dir() or done > known["batch"]:
             what = "is not there" if done < 0 else f"has batch {done}, but the database only {known['batch']}"
-            raise DataError(f"the stream of {self.relation} cannot go on: its checkpoint {checkpoint} {what}", "source")
+            raise DataError(f"the stream of {self.relation} cannot go on: its checkpoint {checkpoint} {what}; it can begin anew", "source")
         return checkpoint
 
     def _take(self, number: int, files: Sequence[str]) -> None:
@@ -140,7 +141,9 @@ class FolderStream:
         """Takes the files of a batch that were not taken before."""
         from vigilog.spark.streams import from_files
 
-        known, files = self.position or {"batch": -1, "files": []}, self._announced(number, files)
+        known, files = self.position, self._announced(number, files)
+        if known is None or known["checkpoint"] != self.checkpoint.name:
+            known = {"batch": -1, "files": []}
         if number < known["batch"]:
             raise DataError(
                 f"the stream of {self.relation} is at batch {known['batch']}, and {number} comes again: its checkpoint is an older one",
@@ -196,9 +199,9 @@ class TableStream:
     def error(self) -> VigilogError | None:
         return self.failed
 
-    def start(self, *, once: bool) -> None:
+    def start(self, *, once: bool, anew: bool) -> None:
+        self.once, self.anew = once, anew
         self._ensure_same()
-        self.once = once
         self.thread.start()
 
     def catch_up(self) -> None:
@@ -220,6 +223,8 @@ class TableStream:
                 self._advance()
             except VigilogError as reason:
                 self.failed = reason
+            except Exception as reason:  # Spark's process has ended, say
+                self.failed = DataError(f"the stream of {self.relation} ended: {type(reason).__name__}: {reason}", "spark")
             if self.once:
                 break
             self.stopping.wait(self.every)
@@ -229,7 +234,7 @@ class TableStream:
         from vigilog.spark.delta import state
 
         found, known = state(self.place), self.position
-        if known is not None and (found.table != known["table"] or found.version < known["version"]):
+        if known is not None and not self.anew and (found.table != known["table"] or found.version < known["version"]):
             raise DataError(
                 f"{self.place.location}: is another table than the one that {self.relation} followed up to version {known['version']}",
                 "source",
@@ -243,11 +248,12 @@ class TableStream:
         with self.busy:
             newest = self._ensure_same()
             known = self.position
-            if known is None:
+            if known is None or self.anew:
                 with self.db.lock:
                     whole = replace(self.place, options={"version": str(newest.version)})
                     position = {"table": newest.table, "version": newest.version}
                     self.db.store.change(self.relation, whole, replacing=True, kind="stream", source=(self.name, position))
+                self.anew = False
                 return
             for version in range(known["version"] + 1, newest.version + 1):
                 if self.stopping.is_set():

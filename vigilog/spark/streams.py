@@ -47,7 +47,7 @@ def follow(place: Place, checkpoint: Path, on_batch: OnBatch, *, once: bool) -> 
         raise missing(place)
 
     def batch(frame: DataFrame, number: int) -> None:
-        on_batch(number, [row["path"] for row in frame.orderBy("modificationTime", "path").collect()])
+        on_batch(number, [path for _, path in sorted((row["modificationTime"], row["path"]) for row in frame.collect())])
 
     try:
         new = found.readStream.format("binaryFile").schema(_FILES).option("maxFilesPerTrigger", place.options.get("max_files", MOST_FILES))
