@@ -24,7 +24,7 @@ _WHOLE: Rule = (lambda value: value.isascii() and value.isdigit(), "a whole numb
 _TEXT: Rule = (bool, "a text")
 
 ANY: dict[str, Rule] = {
-    "IO": (_one_of(*FORMATS, "stdout"), f"one of {', '.join(FORMATS)}, or stdout for .output"),
+    "IO": (_one_of(*FORMATS, "stdout"), f"one of {', '.join(FILES)}; for .input also {', '.join(SOURCES)}; for .output also stdout"),
     "filename": (bool, "a path"),
     "name": (bool, "the name of a table"),
     "delimiter": (bool, "one character or more"),
