@@ -294,27 +294,38 @@ class Durable(Database):
         given = [name for name in self.given if name in program.relations]
         made = compiled(program, given, self.file.get("strategy", "auto"))
         old, new = self.compiled.fingerprints(), made.fingerprints()
-        for name, home in self.homes.items():
-            gone = made.homes.get(name) != home or new[home] != old[home]
-            unstated = self.compiled.stated.get(name, set()) - made.stated.get(name, set())
-            if gone and name in program.relations and any(row not in unstated for row in self.views.rows(home)):
-                raise DataError(
-                    f"{name} has rows; delete them, or drop {name}, before it is declared or derived in another way", "has-rows"
-                )
+        carried = self._carried(made)
         was = {name: (self.program.relations[name], self.view(name)) for name in self.program.outputs if new.get(name) != old[name]}
-        stated = {name: sorted(rows - self.compiled.stated.get(name, set())) for name, rows in made.stated.items()}
-        no_more = {name: sorted(rows - made.stated.get(name, set())) for name, rows in self.compiled.stated.items() if name in made.homes}
+        before = {name: rows for name, rows in self.compiled.stated.items() if name in carried}
+        wish = {
+            "delete": {name: sorted(gone) for name, rows in before.items() if (gone := rows - made.stated.get(name, set()))},
+            "insert": {name: sorted(came) for name, rows in made.stated.items() if (came := rows - before.get(name, set()))},
+        }
         with self.swapping():
             self._write_program(program)
-            self.large = frozenset(name for name in self.large if name in program.relations)
-            for name in [name for name, home in self.homes.items() if new.get(home) != old[home]]:
+            self.large = self.large & carried.keys()
+            for name in self.homes.keys() - carried.keys():
                 self.file.connection.execute("DELETE FROM vigilog_snapshots WHERE relation = ?", (name,))
-            self._build(made, {})
+            self._build(made, carried)
             check_keys(self.program, self.base)
-            wish = {"delete": _some(no_more), "insert": _some(stated)}
             tx, deltas = self._note_definition(was, wish, [name for name in self.program.outputs if old.get(name) != new[name]])
         self.step.publish(Outcome(tx, {}, deltas))
         return deltas
+
+    def _carried(self, made: Compiled) -> dict[str, Iterable[Row]]:
+        """The base relations that a changed program has, too; with their rows, if these get another home. Raises DataError if it has no place for rows that there are."""
+        found: dict[str, Iterable[Row]] = {}
+        for name, home in self.homes.items():
+            if name not in made.program.relations:
+                continue
+            there, stated = made.homes.get(name), self.compiled.stated.get(name, set())
+            if there is not None and _columns(made.plain, there) == _columns(self.plain, home):
+                found[name] = () if there == home or name in self.large else list(self.views.rows(home))
+            elif any(row not in stated for row in self.views.rows(home)):
+                raise DataError(
+                    f"{name} has rows; delete them, or drop {name}, before it is declared or derived in another way", "has-rows"
+                )
+        return found
 
     def _note_definition(
         self, was: Mapping[str, tuple[Declaration, set[Row]]], wish: Transaction, changed: Sequence[str]
@@ -332,6 +343,7 @@ class Durable(Database):
         changes = {name: self.book.said(name, delta) for name, delta in outcome.changes.items()}
         tx = self.book.log.append("define", changes, {name: parts for name, parts in said.items() if parts})
         self.file.put("defined", tx)
+        self.book.defined = tx
         return tx, {name: delta for name, delta in deltas.items() if delta}
 
     # -- reading
@@ -409,8 +421,7 @@ class Durable(Database):
                 raise DataError(f"there is no transaction {since} yet: the last is {self.tx}", "future")
             found = list(self.book.log.changes(since, until))
         for tx, view, said in found:
-            if view in self.program.relations:
-                yield tx, view, self.book.delta(view, said)
+            yield tx, view, self.book.delta(view, said, tx)
 
     # -- large data
 
@@ -509,8 +520,9 @@ class Durable(Database):
                 self.file.close()
 
 
-def _some(rows: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
-    return {name: some for name, some in rows.items() if some}
+def _columns(program: Program, relation: str) -> list[tuple[str, Type]]:
+    declaration = program.relations[relation]
+    return list(zip(declaration.columns, declaration.types, strict=True))
 
 
 def _stored_later(made: Compiled, stored: Mapping[str, str]) -> dict[str, Strategy]:

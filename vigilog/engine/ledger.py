@@ -6,12 +6,14 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import cached_property, lru_cache
 from typing import Any
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.step import Changes
+from vigilog.language.check import check
 from vigilog.language.syntax import Declaration, Program
 from vigilog.store.file import DataFile
 from vigilog.store.log import Log, Said
@@ -103,12 +105,32 @@ class Book:
             return self.segments.write(declaration.relation, declaration.columns, declaration.types, sorted_rows(rows))
         return json_rows(declaration.types, sorted_rows(rows))
 
-    def delta(self, relation: str, said: Said) -> Delta:
-        """The rows of what was said."""
-        return Delta(self._rows(relation, said.get("plus", [])), self._rows(relation, said.get("minus", [])))
+    def delta(self, relation: str, said: Said, tx: int | None = None) -> Delta:
+        """The rows of what was said; in a transaction of the past, in the words of the program then."""
+        gained, lost = (self.program, self.program) if tx is None or tx > self.defined else (self._program_at(tx), self._program_at(tx - 1))
+        plus, minus = said.get("plus", []), said.get("minus", [])
+        return Delta(
+            self._rows(gained.relations[relation], plus) if plus else frozenset(),
+            self._rows(lost.relations[relation], minus) if minus else frozenset(),
+        )
 
-    def _rows(self, relation: str, said: Any) -> frozenset[Row]:
-        types = self.program.relations[relation].types
+    @cached_property
+    def defined(self) -> int:
+        """The transaction that changed the program last."""
+        return int(self.file.get("defined", 0))
+
+    @cached_property
+    def _versions(self) -> list[tuple[int, str]]:
+        """The programs there were, each with the last transaction before it."""
+        return self.file.connection.execute("SELECT tx, text FROM vigilog_programs ORDER BY version").fetchall()
+
+    def _program_at(self, tx: int) -> Program:
+        """The program after a transaction."""
+        texts = [text for last, text in self._versions if last < tx] or [self._versions[0][1]]
+        return _program(texts[-1])
+
+    def _rows(self, declaration: Declaration, said: Any) -> frozenset[Row]:
+        relation, types = declaration.relation, declaration.types
         if isinstance(said, dict):
             if "location" in said:
                 raise DataError(f"{said['rows']} rows of {relation} are in {said['location']}, which only Spark reads", "large")
@@ -169,6 +191,11 @@ class Book:
                 if isinstance(part, dict) and "segment" in part
             }
             self.segments.keep_only(named)
+
+
+@lru_cache(maxsize=16)
+def _program(text: str) -> Program:
+    return check(text, "program").program
 
 
 def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:

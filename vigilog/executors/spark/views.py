@@ -97,9 +97,8 @@ class SparkViews:
             try:
                 self.machine.run(tables, given)
                 found = {name: delta for name in self.views if (delta := changes.get(name) or self._delta(name))}
-                if keep:
-                    for name in self.stored:
-                        after[name] = self._amended(name, found.get(name))
+                for name in self.stored:  # even if it is not to be kept: `settle` may look at the new state
+                    after[name] = self._amended(name, found.get(name))
                 before, self.snapshots = self.snapshots, self.snapshots | after
                 try:
                     settle(found)
