@@ -75,3 +75,40 @@ def test_stepwise_is_at_once_and_the_inverse_goes_back(data: st.DataObject) -> N
         assert found == {name: delta for name, delta in total.items() if delta}
         assert at_once.apply(back) == {name: delta.inverse() for name, delta in found.items()}
         assert {name: at_once.view(name) for name in program.outputs} == views
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=CALM)
+@given(st.data())
+def test_keys_change_nothing_but_the_work(data: st.DataObject) -> None:
+    """With keys, and changes that go by them, every delta is exact: what a key determines need not be asked."""
+    text, facts = data.draw(programs())
+    keys = {name: data.draw(st.integers(1, len(rows[0]))) for name, rows in facts.items() if rows and rows[0]}
+    plain = check(text).program
+    keyed = [f".key {name}({', '.join(plain.relations[name].columns[:width])})" for name, width in keys.items()]
+    program = check("\n".join([text, *keyed])).program
+    rows = {name: list({row[: keys.get(name)]: row for row in given}.values()) if name in keys else given for name, given in facts.items()}
+    stated_rows = {name for name, _ in _stated_facts(program)}
+    if stated_rows & keys.keys():
+        return  # the rows that a program states may break the key
+    with Database(program, rows, data.draw(STRATEGY)) as database:
+        state = states(program, stated(database))
+        for transaction in data.draw(changes(facts)):
+            wanted = {
+                name: list({tuple(row)[: keys.get(name)]: row for row in given}.values())
+                for name, given in transaction.get("insert", {}).items()
+            }
+            by_key = {name: given for name, given in wanted.items() if name in keys}
+            found = database.apply(
+                {
+                    "delete": transaction.get("delete", {}),
+                    "insert": {name: given for name, given in wanted.items() if name not in keys},
+                    "upsert": by_key,
+                }
+            )
+            after = states(program, stated(database))
+            assert found == expected(state, after)
+            state = after
+
+
+def _stated_facts(program: Program) -> list[tuple[str, object]]:
+    return [(head.relation, head) for rule in program.rules if not rule.body for head in rule.heads]

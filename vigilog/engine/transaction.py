@@ -103,9 +103,12 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
     changes = {}
     for name in touched:
         going, coming = deletions.get(name, []), insertions.get(name, [])
-        changes[name] = net(base[name].among([*going, *coming]), going, coming)
-        if name in program.keys and changes[name].plus:
-            _check_unique(program, name, base[name], changes[name])
+        if name not in program.keys:
+            changes[name] = net(base[name].among([*going, *coming]), going, coming)
+            continue
+        near = base[name].having(program.keys[name], {_value(row, program.keys[name]) for row in (*going, *coming)})
+        changes[name] = net(near, going, coming)
+        _check_unique(program, name, near, changes[name])
     return {name: change for name, change in changes.items() if change}
 
 
@@ -154,16 +157,18 @@ def check_keys(program: Program, base: Mapping[str, Known]) -> None:
             raise _twice(program, relation, key, rows[0], rows[1])
 
 
-def _check_unique(program: Program, relation: str, known: Known, change: Delta) -> None:
-    """Refuses a change after which two rows have the same key."""
+def _check_unique(program: Program, relation: str, near: Collection[Row], change: Delta) -> None:
+    """Refuses a change after which two rows have the same key; `near` are the rows so far with keys that it touches."""
     key, seen = program.keys[relation], dict[Row, Row]()
-    for row in sorted(change.plus):
-        value = tuple(row[column] for column in key)
+    for row in sorted(change.apply(set(near))):
+        value = _value(row, key)
         if value in seen:
             raise _twice(program, relation, key, seen[value], row)
         seen[value] = row
-    for row in known.having(key, seen.keys()) - change.minus:
-        raise _twice(program, relation, key, row, seen[tuple(row[column] for column in key)])
+
+
+def _value(row: Row, key: tuple[int, ...]) -> Row:
+    return tuple([row[column] for column in key])
 
 
 def _twice(program: Program, relation: str, key: tuple[int, ...], one: Row, other: Row) -> DataError:

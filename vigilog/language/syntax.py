@@ -206,6 +206,7 @@ class Program:
         return {
             directive.relation: tuple(self.relations[directive.relation].columns.index(column) for column, _ in directive.options)
             for directive in self.directed("key")
+            if directive.relation in self.relations
         }
 
     @cached_property

@@ -15,12 +15,13 @@ binding that a change touches is derived in both states, and the two are compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Atom,
+    Constant,
     Constraint,
     Declaration,
     Literal,
@@ -72,13 +73,15 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
     new = {states[name].new: [in_new(rule, states) for rule in rules] for name, rules in old.items()}
     demand = Demand({**old, **new}, naming)
     level = levels(program)
+    derived = {rule.head.relation for rule in program.rules}
+    keys = {name: key for name, key in program.keys.items() if name not in derived}  # only of base relations they are enforced
     order = {**{name: level[name] for name in old}, **{states[name].new: level[name] for name in old}}
     for name, rules in old.items():
         declaration, changed = program.relations[name], states[name]
         lost, gained = naming(name, "del"), naming(name, "ins")
         if _single_proof(name, rules):
             _follow(rules, states, changed.lost, changed.gained, demand)
-        elif _single_binding(name, rules):
+        elif _single_binding(name, rules, keys):
             _compare(rules[0], states, lost, gained, demand)
             _keep_apart(declaration, rules[0], (lost, changed.lost, gained), demand)
             _keep_apart(declaration, rules[0], (gained, changed.gained, lost), demand)
@@ -156,11 +159,28 @@ def _single_proof(name: str, rules: Sequence[Rule]) -> bool:
     return plain and not any(True for literal in rules[0].body for _ in aggregates(literal)) and _single_binding(name, rules)
 
 
-def _single_binding(name: str, rules: Sequence[Rule]) -> bool:
-    """Whether there is one rule, not recursive, and a row of the head says what all its variables are."""
+def _single_binding(name: str, rules: Sequence[Rule], keys: Mapping[str, tuple[int, ...]] | None = None) -> bool:
+    """Whether there is one rule, not recursive, and a row of the head says what all its variables are: directly, or by the keys of base relations.
+
+    By a key they are the same within a state, but may be others in another one.
+    """
     rule = rules[0]
     if len(rules) > 1 or any(atom.relation == name for atom, _ in atoms(rule.body)):
         return False
-    shown = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
+    known = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
     equalities = tuple(literal for literal in rule.body if isinstance(literal, Constraint) and literal.op == "=")
-    return names(rule) <= grounded_by(equalities, shown, names(rule))
+    size = -1
+    while len(known) > size:
+        size = len(known)
+        known = set(grounded_by(equalities, known, names(rule)))
+        for atom in rule.body:
+            if isinstance(atom, Atom) and atom.relation in (keys or {}) and _says(atom, (keys or {})[atom.relation], known):
+                known |= {arg.name for arg in atom.args if isinstance(arg, Variable)}
+    return names(rule) <= known
+
+
+def _says(atom: Atom, key: tuple[int, ...], known: Collection[str]) -> bool:
+    """Whether the key of an atom is known."""
+    return all(
+        isinstance(arg, Constant) or (isinstance(arg, Variable) and arg.name in known) for arg in (atom.args[column] for column in key)
+    )
