@@ -17,4 +17,4 @@ os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={QUI
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.spark)

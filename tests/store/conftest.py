@@ -25,6 +25,6 @@ def database() -> Iterator[Postgres]:
     """A PostgreSQL of this test run."""
     programs = binaries()
     if programs is None:
-        pytest.skip("PostgreSQL is not installed (./run postgres, or Debian, Ubuntu: apt-get install postgresql libpostgresql-jdbc-java)")
+        pytest.fail("PostgreSQL is not installed (./run postgres, or Debian, Ubuntu: apt-get install postgresql libpostgresql-jdbc-java)")
     with postgres(programs) as running:
         yield running
