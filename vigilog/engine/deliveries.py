@@ -36,11 +36,7 @@ class ParquetFeed:
         if noted is None:
             return None
         if noted["tx"] is None:  # the first delivery was begun: made to its end, or to be made anew
-            return self._note(Position(noted["history"], noted["until"])) if self.feed.has(_whole(noted["history"])) else None
-        if noted.get("until") is not None:  # a delivery was begun
-            since, until = Position(noted["history"], noted["tx"]), Position(noted["history"], noted["until"])
-            changes, _ = self.source.pending(since)
-            return self._write(since, until, [change for change in changes if change.tx <= until.tx])
+            return Position(noted["history"], noted["until"]) if self.feed.has(_whole(noted["history"])) else None
         return Position(noted["history"], noted["tx"])
 
     def whole(self, at: Position, rows: Rows) -> None:
@@ -49,13 +45,13 @@ class ParquetFeed:
         self._note(at)
 
     def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
-        if changes:
+        begun = (self.source.noted() or {}).get("until")
+        if begun is not None and begun > since.tx:  # a delivery was interrupted: the same again
+            until = Position(since.history, begun)
+        elif changes:
             self.source.note({"history": since.history, "tx": since.tx, "until": until.tx})
-        return self._write(since, until, changes)
-
-    def _write(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
-        if changes:
-            parts = [part for change in changes for part in self._parts(change)]
+        parts = [part for change in changes if change.tx <= until.tx for part in self._parts(change)]
+        if parts:
             self.feed.write(f"{since.history}-{since.tx + 1:012d}-{until.tx:012d}", parts)
         return self._note(until)
 

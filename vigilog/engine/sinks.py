@@ -60,7 +60,7 @@ class Delivery(Protocol):
         """Delivers the whole view, and notes its position."""
 
     def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
-        """Delivers what came after a position, up to another, and notes that; gives the position reached, which may be a later one."""
+        """Delivers what came after a position, up to another, and notes that; gives the position reached, which may be another."""
 
 
 class Source:
@@ -181,39 +181,44 @@ class Sink:
         position = self._begin(self.delivery.position())
         while not self.stopping.is_set():
             changes, until = self.source.pending(position)
+            reached = until
             if changes or until.tx - position.tx >= NOTED_EVERY:
-                until = self.delivery.changes(position, until, changes)
-                position = until
+                position = reached = self.delivery.changes(position, until, changes)
             with self.told:
-                self.reached = until.tx
+                self.reached = reached.tx
                 self.told.notify_all()
-            if len(changes) < MOST_CHANGES:
+            if len(changes) < MOST_CHANGES and reached.tx >= until.tx:
                 break
 
     def _begin(self, known: Position | None) -> Position:
         """Where to go on; a new sink delivers the whole view first."""
         db = self.source.db
         with db.lock:
-            history, first, last = db.file.history, db.book.log.first, db.tx
+            now = Position(db.file.history, db.tx)
             if known is None and self.since is not None:
-                known = Position(history, self.since)
-            if known is not None and known.history == history and first <= known.tx <= last:
-                return known
-            if known is None or self.delivery.begins_anew:
-                known, rows = Position(history, last), self.source.rows()
-                if self.source.is_far:
-                    self.delivery.whole(known, rows)
+                known = Position(now.history, self.since)
+            if known is not None:
+                if (why := self._unfit(known, now)) is None:
                     return known
-            else:
-                rows = None
-        if rows is not None:
-            self.delivery.whole(known, rows)
-            return known
-        if known.history != history:
-            raise DataError(f"the sink {self.name} has changes of another history of the database; give a new one another name", "history")
-        if known.tx > last:
-            raise DataError(f"there is no transaction {known.tx} yet: the last is {last}", "future")
-        raise DataError(f"the sink {self.name} needs the changes after {known.tx}, and they are retained after {first} only", "gap")
+                if not self.delivery.begins_anew:
+                    raise why
+            rows = self.source.rows()
+            if self.source.is_far:  # a frame is read while the database stands still
+                self.delivery.whole(now, rows)
+                return now
+        self.delivery.whole(now, rows)
+        return now
+
+    def _unfit(self, known: Position, now: Position) -> DataError | None:
+        """Why a sink cannot go on at a position, if it cannot."""
+        first = self.source.db.book.log.first
+        if known.history != now.history:
+            return DataError(f"the sink {self.name} has changes of another history of the database; give a new one another name", "history")
+        if known.tx > now.tx:
+            return DataError(f"there is no transaction {known.tx} yet: the last is {now.tx}", "future")
+        if known.tx < first:
+            return DataError(f"the sink {self.name} needs the changes after {known.tx}, and they are retained after {first} only", "gap")
+        return None
 
 
 def json_rows(declaration: Declaration, rows: Iterable[Row]) -> list[list[Any]]:
