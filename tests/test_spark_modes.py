@@ -264,10 +264,23 @@ SparkContext._gateway.proc.wait(30)
 """
 
 
-def test_spark_that_dies(tmp_path: Path) -> None:
-    said = refused(tmp_path, {}, DIES)
-    assert "Traceback" not in said
-    assert said.strip().split("\n")[-1].startswith("error[spark]: Spark's process has ended, perhaps for want of memory (")
+def test_spark_that_dies_is_started_anew(tmp_path: Path) -> None:
+    (tmp_path / "program.dl").write_text(PROGRAM)
+    command = [
+        sys.executable,
+        "-c",
+        f"{DIES}\nfrom vigilog.cli.main import main\nmain()",
+        "run",
+        "program.dl",
+        "-D",
+        "out",
+        "--engine",
+        "spark",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path, {}), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert any((tmp_path / "out").iterdir())
 
 
 def java(folder: Path, version: str) -> Path:

@@ -6,11 +6,13 @@ it reads. A change goes to whichever reads it, and is kept by both or by none: S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -18,6 +20,7 @@ from vigilog.executors.views import Settle, nothing
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Program, atoms
 from vigilog.planning.strategy import depends_on
+from vigilog.spark import session
 
 if TYPE_CHECKING:
     from vigilog.executors.spark.views import SparkViews
@@ -55,17 +58,38 @@ class MixedViews:
     def renew(self) -> None:
         """Spark's part begins anew, from what is stored, when it is needed next."""
         if self._distant is not None:
-            self._distant.close()
+            with suppress(Exception):  # a session that has died keeps nothing
+                self._distant.close()
         self._distant = None
 
+    @contextmanager
+    def _at_spark(self) -> Iterator[SparkViews]:
+        """Spark's part. If its process ends, that is an error like others, and the next call begins anew."""
+        try:
+            yield self.distant
+        except Exception:
+            if self._distant is None or session.alive():
+                raise
+            self._distant = None
+            raise DataError("Spark's process has ended, perhaps for want of memory; nothing was changed", "spark") from None
+
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
-        return self.distant.among(relation, rows) if relation in self.large else self.resident.among(relation, rows)
+        if relation not in self.large:
+            return self.resident.among(relation, rows)
+        with self._at_spark() as distant:
+            return distant.among(relation, rows)
 
     def having(self, relation: str, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
-        return (self.distant if relation in self.large else self.resident).having(relation, columns, values)
+        if relation not in self.large:
+            return self.resident.having(relation, columns, values)
+        with self._at_spark() as distant:
+            return distant.having(relation, columns, values)
 
     def twice(self, relation: str, columns: tuple[int, ...]) -> Row | None:
-        return (self.distant if relation in self.large else self.resident).twice(relation, columns)
+        if relation not in self.large:
+            return self.resident.twice(relation, columns)
+        with self._at_spark() as distant:
+            return distant.twice(relation, columns)
 
     def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
         near = {name: delta for name, delta in changes.items() if name not in self.large}
@@ -85,25 +109,36 @@ class MixedViews:
             together.update(deltas)
             self.resident.apply(near, settle_both, keep=keep)
 
-        self.distant.apply(far, settle_near, keep=keep)
-        own, other = self.distant.stats, self.resident.stats
+        with self._at_spark() as distant:
+            distant.apply(far, settle_near, keep=keep)
+        own, other = distant.stats, self.resident.stats
         self.stats = replace(
             own, derived=own.derived + other.derived, rounds=own.rounds + other.rounds, statements=own.statements + other.statements
         )
         return together
 
     def rows(self, relation: str) -> Iterable[Row]:
-        return self.distant.rows(relation) if self.is_far(relation) else self.resident.rows(relation)
+        if not self.is_far(relation):
+            return self.resident.rows(relation)
+        with self._at_spark() as distant:
+            return distant.rows(relation)
 
     def answers(self, goal: Goal) -> Iterable[Row]:
         far = any(self.is_far(atom.relation) for atom, _ in atoms(goal.rule.body))
-        views = self.distant if far else self.resident
-        answers = views.answers(goal)
-        self.stats = views.stats
-        return answers
+        if not far:
+            answers = self.resident.answers(goal)
+            self.stats = self.resident.stats
+            return answers
+        with self._at_spark() as distant:
+            found = distant.answers(goal)
+            self.stats = distant.stats
+            return found
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
-        return (self.distant if self.is_far(relation) else self.resident).proofs(relation, rows)
+        if not self.is_far(relation):
+            return self.resident.proofs(relation, rows)
+        with self._at_spark() as distant:
+            return distant.proofs(relation, rows)
 
     def attach(self) -> None:
         self.resident.attach()

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,8 @@ def session() -> SparkSession:
     global _session
     with _lock:
         if _session is not None and _is_stopped(_session):
-            _session.stop()
+            with suppress(Exception):  # its process may have ended
+                _session.stop()
             _session = None
         _session = _session or _start()
         return _session
@@ -54,6 +56,12 @@ def session() -> SparkSession:
 
 def started() -> bool:
     return _session is not None
+
+
+def alive() -> bool:
+    """Whether there is a session that can still be used."""
+    with _lock:
+        return _session is not None and not _is_stopped(_session)
 
 
 def use(existing: SparkSession) -> None:
@@ -234,8 +242,19 @@ def _is_stopped(found: SparkSession) -> bool:
     context = found.sparkContext._jsc  # pyspark has no public way to ask
     try:
         return context is None or bool(context.sc().isStopped())
-    except Exception as reason:
-        raise SparkUnavailable(f"Spark's process has ended, perhaps for want of memory ({cause(reason)}); start Vigilog anew") from None
+    except Exception:
+        _bury()
+        return True
+
+
+def _bury() -> None:
+    """Forgets a Spark whose process has ended, perhaps for want of memory, so that another can start; pyspark has no public way to do that."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    for owner, names in ((SparkContext, ("_active_spark_context", "_gateway", "_jvm")), (SparkSession, ("_instantiatedSession",))):
+        for name in names:
+            setattr(owner, name, None)
 
 
 def ensure_java() -> None:

@@ -50,7 +50,7 @@ def read(session: SparkSession, written: Written, columns: Sequence[str], types:
             f"the snapshot {written.location} is missing or was not written to its end; restore a backup (vigilog restore)", "damaged"
         )
     try:
-        frame = session.read.parquet(written.location)
+        frame = session.read.option("parquet.page.verify-checksum.enabled", "true").parquet(written.location)
     except Exception as reason:
         raise DataError(f"the snapshot {written.location} cannot be read: {cause(reason)}", "damaged") from None
     if frame.columns != list(columns):

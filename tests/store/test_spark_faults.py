@@ -1,0 +1,117 @@
+"""Faults of what is large: snapshots that are not whole, and a Spark that dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.store.test_faults import FACTS, PROGRAM, insertion
+from vigilog.core.errors import DataError
+from vigilog.engine.backup import restore
+from vigilog.engine.durable import Durable
+from vigilog.engine.opening import open_program
+from vigilog.spark.snapshots import DONE
+
+ROOT = Path(__file__).parents[2]
+CLOSURE = {("a", "b"), ("b", "c"), ("a", "c")}
+
+
+def large(folder: Path) -> Durable:
+    """A database whose one base relation is on Spark."""
+    db = open_program(PROGRAM, FACTS, data=folder)
+    db.compact(["edge"])
+    with db.swapping():
+        db.make_large("edge")
+    return db
+
+
+def flip_last_value(path: Path) -> None:
+    """Changes one byte of a page of a Parquet file, and takes away the sums that the file system keeps beside it."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4] ^= 1
+    path.write_bytes(data)
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def test_snapshots(tmp_path: Path) -> None:
+    with large(tmp_path / "data") as db:
+        assert db.view("closure") == CLOSURE
+        left = tmp_path / "data" / "warehouse" / "edge" / "snapshot-9-killed"
+        left.mkdir()
+        (left / "part-0.parquet").write_bytes(b"half of it")
+        assert db.view("closure") == CLOSURE, "what a killed process left is not read"
+        db.backup(tmp_path / "copy")
+        assert db.compact() == {"edge": 2} and not left.exists(), "and goes with the next snapshot"
+        assert db.view("closure") == CLOSURE
+        assert db.verify().problems == []
+        assert db.status().relations[0].residency == "on Spark" and db.status().relations[0].rows == 2
+    restore(tmp_path / "copy", tmp_path / "other")
+    with open_program(data=tmp_path / "other") as db:
+        assert db.view("closure") == CLOSURE, "a backup has its own snapshots"
+        location = Path(db.store.snapshot("edge")[0].location)  # type: ignore[index]  # there is one
+        assert tmp_path / "other" in location.parents
+    parts = sorted(location.glob("*.parquet"))
+    whole = {part: part.read_bytes() for part in parts}
+    for part in parts:
+        flip_last_value(part)
+    refused(tmp_path / "other")
+    for part in parts:
+        part.write_bytes(whole[part][:-20])
+    refused(tmp_path / "other")
+    for part in parts:
+        part.write_bytes(whole[part])
+    (location / DONE).unlink()
+    refused(tmp_path / "other")
+
+
+def refused(folder: Path) -> None:
+    """A snapshot that is not whole is said to be so, and never served."""
+    with open_program(data=folder) as db:
+        with pytest.raises(DataError) as error:
+            db.view("closure")
+        assert error.value.code in ("damaged", "spark")
+        with pytest.raises(DataError):
+            db.apply(insertion(("x", "y")))
+        assert db.tx == 0
+        assert not db.verify().fine
+
+
+def test_spark_dies_in_the_middle(tmp_path: Path) -> None:
+    """In a process of its own, whose Spark is killed while it works for a transaction."""
+    code = """
+        import os, signal, sys
+        from pathlib import Path
+        from pyspark import SparkContext
+        from tests.store.test_spark_faults import CLOSURE, insertion, large
+        from vigilog.core.errors import VigilogError
+        from vigilog.executors.spark.frames import Frames
+
+        db = large(Path(sys.argv[1]))
+        assert db.view("closure") == CLOSURE
+        act, acted = Frames.act, []
+
+        def dying(self, action):
+            acted.append(action)
+            os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+            return act(self, action)
+
+        Frames.act = dying
+        try:
+            db.apply(insertion(("c", "d")))
+            print("it went through")
+        except VigilogError as error:
+            print(error.code)
+        Frames.act = act
+        assert acted
+        print(db.tx, list(db.changes(0)))
+        print(sorted(db.apply(insertion(("c", "d")))["closure"].plus), db.tx)
+        assert db.verify().fine
+        db.close()
+        """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "data")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "spark\n0 []\n[('a', 'd'), ('b', 'd'), ('c', 'd')] 1\n", done.stdout + done.stderr
