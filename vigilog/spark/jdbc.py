@@ -46,7 +46,8 @@ def driver_of(options: Mapping[str, str]) -> str | None:
 def why(options: Mapping[str, str], reason: BaseException) -> str:
     """Why a database did not do what was asked, in one line and without passwords."""
     told = roots(reason)
-    text = NEEDS_DRIVER if any("No suitable driver" in part or "ClassNotFound" in part for part in told) else told[-1]
+    absent = {"No suitable driver", driver_of(options)}  # Java's name for a class that is not there is its name
+    text = NEEDS_DRIVER if absent & set(told) else told[-1]
     return without_secrets(text, [options.get("password", "")])[:400]
 
 
