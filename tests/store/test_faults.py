@@ -22,7 +22,7 @@ from vigilog.engine import ledger
 from vigilog.engine.backup import restore
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
-from vigilog.store.file import FORMAT, NAME
+from vigilog.store.file import FORMAT, NAME, DataFile
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """\
@@ -436,3 +436,28 @@ def test_folder_without_a_program_and_folder_without_data(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="is not a data folder"):
         open_program(data=tmp_path)
     assert not (tmp_path / NAME).exists()
+
+
+def test_folder_that_was_begun_and_not_made(tmp_path: Path) -> None:
+    """A process that was killed before it had written its program."""
+    DataFile(tmp_path / "data", cache_kib=100, create=True).close()
+    with pytest.raises(DataError, match="has no program yet"):
+        open_program(data=tmp_path / "data")
+    with pytest.raises(DataError, match="same key"):
+        open_program(f"{PROGRAM}.key edge(x)\n", {"edge": [("a", "b"), ("a", "c")]}, data=tmp_path / "data")
+    with open_program(PROGRAM, FACTS, data=tmp_path / "data") as db:
+        goes_on(db)
+
+
+def test_index_that_finds_no_place(tmp_path: Path) -> None:
+    """A transaction that needs a new index on a full disk: refused, and the next one makes it."""
+    edges = [(f"n{number}", f"m{number % 7}") for number in range(3_000)]
+    text = PROGRAM + '.decl both(x: symbol, y: symbol)\n.output both\nboth(x, y) :- edge(x, z), edge(y, z), x < y, z = "m9".\n'
+    with open_program(text, {"edge": edges}, data=tmp_path / "data", strategy="external") as db:
+        with full_disk(db):
+            for _ in range(2):
+                with pytest.raises(VigilogError) as refused:
+                    db.apply(insertion(*((f"x{number}", "m9") for number in range(2_000))))
+                assert refused.value.code == "disk"
+        assert db.tx == 0
+        assert db.apply(insertion(("p", "m9"), ("q", "m9")))["both"].plus == {("p", "q")}

@@ -79,9 +79,8 @@ class DataFile:
     def _prepare(self) -> None:
         known = self.connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vigilog_about'").fetchone()[0]
         if not known:
-            self.connection.executescript(f"BEGIN; {SCHEMA} COMMIT;")
-            self.put("history", secrets.token_hex(8))
-            self.put("format", FORMAT)
+            about = f"INSERT INTO vigilog_about VALUES ('history', '{secrets.token_hex(8)}'), ('format', {FORMAT});"
+            self.connection.executescript(f"BEGIN; {SCHEMA} {about} COMMIT;")
         found = int(self.get("format", 0))
         if found > FORMAT:
             raise DataError(f"{self.path} has format {found}, made by a later Vigilog; this one knows formats up to {FORMAT}", "format")

@@ -176,13 +176,16 @@ class Tables:
             self.execute("COMMIT")
 
     def _roll_back(self, within: bool) -> None:
-        if within:
+        if self.connection.in_transaction and within:
             self.connection.execute("ROLLBACK TO vigilog")
             self.connection.execute("RELEASE vigilog")
-        elif self.connection.in_transaction:
+        elif self.connection.in_transaction:  # if it is not, SQLite has rolled back all by itself
             self.connection.rollback()
         for relation, order in self.added:
-            self._index(relation, order)
+            try:
+                self._index(relation, order)
+            except (sqlite3.Error, Stopped):  # no place for it now; it is made again when it is needed next
+                self.orders[relation].remove(order)
 
     def _index(self, relation: str, order: Order) -> None:
         table = self.layout.tables[relation]
