@@ -62,7 +62,7 @@ def assert_exact(text: str, facts: Facts, stream: list[Transaction], strategy: s
         for transaction in stream:
             told = database.apply(transaction, dry_run=True) if transaction is stream[0] else None
             found = database.apply(transaction)
-            assert database.stats.statements <= database.stats.rounds + len(facts) + CONSTANT
+            assert database.stats.statements <= database.stats.rounds + len(facts) + 2 * len(database.stored) + CONSTANT
             after = states(program, stated(database))
             assert found == {name: delta for name in state if (delta := between(state[name], after[name]))}
             assert told in (None, found)
