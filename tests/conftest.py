@@ -6,12 +6,15 @@ A test that uses Spark in its own process has `spark` in its name, its parameter
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # many small plans, little data: compile little
 
 os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={QUICK}")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts processes beside it deaf to Ctrl-C, and they pass that on
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -156,7 +156,7 @@ def assert_dropped(db: Durable, name: str) -> None:
     assert stated(db) == {relation: rows for relation, rows in base.items() if relation != name}
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=1, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_a_mix_of_resident_relations_and_ones_on_spark(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

@@ -33,7 +33,7 @@ def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "embedded")
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=8, deadline=None, suppress_health_check=CALM)
 @given(programs())
 def test_spark_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "spark")

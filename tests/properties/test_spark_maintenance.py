@@ -70,7 +70,7 @@ def assert_exact(text: str, facts: Facts, stream: list[Transaction], strategy: s
         assert {name: database.view(name) for name in program.outputs} == state
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=3, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -79,7 +79,7 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
         assert_exact(text, facts, stream, data.draw(STRATEGY))
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=1, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_the_inverse_goes_back(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
