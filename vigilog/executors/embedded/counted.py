@@ -129,16 +129,14 @@ class Counter:
         if not touched:
             return Change(lost=False, gained=False)
         self._add_up()
-        gone = f"SELECT {self.columns} FROM {self.counts} WHERE {NUMBER} = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})"
-        lost = execute(
-            f"INSERT INTO {minus} SELECT {self.columns} FROM ({gone}) WHERE ({self.columns}) IN (SELECT * FROM {self.own})"
-        ).rowcount
+        columns = [quote(column) for column in self.layout.columns[self.relation]]
+        same = " AND ".join(f"o.{column} = t.{column}" for column in columns)
+        rows = f"SELECT * FROM (SELECT DISTINCT {self.columns} FROM {self.touched}) AS t"
+        there = f"EXISTS (SELECT 1 FROM {self.own} AS o WHERE {same})"
+        proved = f"EXISTS (SELECT 1 FROM {self.counts} AS o WHERE {same} AND {NUMBER} > 0)"
+        lost = execute(f"INSERT INTO {minus} {rows} WHERE NOT {proved} AND {there}").rowcount
+        gained = execute(f"INSERT INTO {plus} {rows} WHERE {proved} AND NOT {there}").rowcount
         execute(f"DELETE FROM {self.counts} WHERE {NUMBER} = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})")
-        there = f"SELECT DISTINCT {self.columns} FROM {self.touched} INTERSECT SELECT {self.columns} FROM {self.counts}"
-        known = " AND ".join(f"o.{column} = t.{column}" for column in map(quote, self.layout.columns[self.relation]))
-        gained = execute(
-            f"INSERT INTO {plus} SELECT * FROM ({there}) AS t WHERE NOT EXISTS (SELECT 1 FROM {self.own} AS o WHERE {known})"
-        ).rowcount
         if lost:
             execute(f"DELETE FROM {self.own} WHERE ({self.columns}) IN (SELECT * FROM {minus})")
         if gained:
