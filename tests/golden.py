@@ -10,6 +10,15 @@ PROGRAMS = Path(__file__).parent / "programs"
 CHANGES = Path(__file__).parent / "changes"
 _SECTION = re.compile(r"--- (\w+) ?(.*)")
 
+GRAPH = """\
+.decl edge(x: symbol, y: symbol)
+.input edge
+.decl closure(x: symbol, y: symbol)
+.output closure
+closure(x, y) :- edge(x, y).
+closure(x, y) :- edge(x, z), closure(z, y).
+"""  # the program of the first page, which many tests change
+
 
 @dataclass
 class Step:

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from tests.golden import cases
-from tests.test_cli import GRAPH, Ended, checked, process, run, save, vigilog, written
+from tests.golden import GRAPH, cases
+from tests.test_cli import Ended, checked, process, run, save, vigilog, written
 from vigilog import reference
 from vigilog.core.errors import VigilogError
 from vigilog.engine.evaluate import evaluate

@@ -22,20 +22,13 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.golden import GRAPH
 from vigilog.cli.main import main
 from vigilog.language.check import check
 from vigilog.rewriting.passes import rewrite
 
 COMMAND = Path(sys.executable).with_name("vigilog")
 
-GRAPH = """\
-.decl edge(x: symbol, y: symbol)
-.input edge
-.decl closure(x: symbol, y: symbol)
-.output closure
-closure(x, y) :- edge(x, y).
-closure(x, y) :- edge(x, z), closure(z, y).
-"""
 EDGES = "b\tc\na\tb\n"
 CLOSURE = "a\tb\na\tc\nb\tc\n"
 DIVERGES = ".decl n(x: number)\n.output n\nn(0).\nn(x + 1) :- n(x).\n"

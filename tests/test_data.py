@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import GRAPH, Ended, save, vigilog
+from tests.golden import GRAPH
+from tests.test_cli import Ended, save, vigilog
 
 EDGES = "a\tb\nb\tc\n"
 

@@ -92,7 +92,7 @@ closure_minus(x, y) :- closure_del(x, y), !closure_ins(x, y), !closure_red(x, y)
 
 @cache
 def plain(text: str) -> Program:
-    return normalize(as_maintained(check(text).program))
+    return normalize(as_maintained(check(text).program)[0])
 
 
 @cache

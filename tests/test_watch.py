@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.test_cli import COMMAND, GRAPH, Ended, process, save, vigilog
+from tests.golden import GRAPH
+from tests.test_cli import COMMAND, Ended, process, save, vigilog
 
 EDGES = "f\te\ne\td\ne\ta\na\tb\nd\tc\nb\tc\nc\tg\n"
 GOLDEN = '{"delete": {"edge": [["b","c"]]}, "insert": {"edge": [["h","d"]]}}'

@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest.mock import patch
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.programs import Transaction, changes, programs
-from vigilog import reference
-from vigilog.core.delta import Delta, between
+from tests.properties.test_maintenance import CALM, STRATEGY, Rows, expected, stated, states
+from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.engine import ledger
 from vigilog.engine.backup import restore
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
 from vigilog.language.check import check
-from vigilog.language.syntax import Program
-
-CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
-STRATEGY = st.sampled_from(["external", "materialized", "counted", "auto"])
-Rows = dict[str, set[tuple[Any, ...]]]
-
-
-def states(program: Program, base: Rows) -> Rows:
-    found = reference.evaluate(program, base)
-    return {name: found[name] for name in program.outputs}
-
-
-def stated(db: Durable) -> Rows:
-    return {name: db.rows(name) for name in db.homes}
 
 
 def views(db: Durable, at: int | None = None) -> Rows:
@@ -43,10 +28,6 @@ def changed(base: Rows, transaction: Transaction) -> Rows:
     """What a transaction makes of base relations."""
     gone, came = transaction.get("delete", {}), transaction.get("insert", {})
     return {name: (rows - set(gone.get(name, ()))) | set(came.get(name, ())) for name, rows in base.items()}
-
-
-def expected(old: Rows, new: Rows) -> dict[str, Delta]:
-    return {name: delta for name in old if (delta := between(old[name], new[name]))}
 
 
 def assert_followed(db: Durable, known: dict[int, Rows]) -> None:

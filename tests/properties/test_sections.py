@@ -25,7 +25,7 @@ CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 def base_rows(program: Program, facts: Rows) -> tuple[Program, Rows]:
     """A program as it is maintained, and the rows of its base relations: those given and those it states."""
-    split = as_maintained(program)
+    split, _ = as_maintained(program)
     derived = {rule.heads[0].relation for rule in split.rules}
     base: Rows = {name: set(map(tuple, facts.get(name, ()))) for name in split.relations if name not in derived}
     for rule in program.rules:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.golden import GRAPH
 from vigilog.core.delta import Delta
 from vigilog.engine import ledger
 from vigilog.engine.durable import Durable
@@ -25,14 +26,6 @@ LONGEST = 0.3  # seconds that a writer lives after it has opened the folder; it 
 LONGEST_OPENING = 0.05
 PART_OPENING = 0.15  # of the writers are killed while they open the folder
 RETAINED = {"transactions": 300}
-PROGRAM = """\
-.decl edge(x: symbol, y: symbol)
-.input edge
-.decl closure(x: symbol, y: symbol)
-.output closure
-closure(x, y) :- edge(x, y).
-closure(x, y) :- edge(x, z), closure(z, y).
-"""
 PAIRS = (
     ".decl pair(x: symbol, y: symbol)\n.output pair\n",
     "pair(x, y) :- edge(x, y), edge(y, x).\n",
@@ -118,7 +111,7 @@ def killed_writer(folder: Path, seconds: float, *, opening: bool) -> int:
     os.close(writing)
     if not opening:
         assert os.read(reading, 5) == b"open\n"
-    time.sleep(seconds)
+    time.sleep(seconds)  # so long the writer writes, before it is killed
     os.kill(writer, signal.SIGKILL)
     _, status = os.waitpid(writer, 0)
     assert os.WIFSIGNALED(status), "the writer failed by itself"
@@ -155,7 +148,7 @@ def _deltas(db: Durable, said: Any) -> dict[str, Delta]:
 def main(folder: Path, rounds: int, seed: int) -> None:
     ledger.MANY_ROWS, ledger.LOOK_EVERY = 10, 50  # segments and pruning happen in short runs, too
     chance, model, verified = random.Random(seed), Model(), 0
-    open_program(PROGRAM, data=folder, strategy=chance.choice(["auto", "counted", "materialized"]), retain=RETAINED).close()
+    open_program(GRAPH, data=folder, strategy=chance.choice(["auto", "counted", "materialized"]), retain=RETAINED).close()
     for number in range(1, rounds + 1):
         opening = chance.random() < PART_OPENING
         acknowledged = killed_writer(folder, chance.uniform(0, LONGEST_OPENING if opening else LONGEST), opening=opening)

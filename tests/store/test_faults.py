@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import GRAPH
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.engine import ledger
@@ -25,17 +26,12 @@ from vigilog.engine.opening import open_program
 from vigilog.store.file import FORMAT, NAME, DataFile
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = """\
-.decl edge(x: symbol, y: symbol)
-.input edge
-.decl closure(x: symbol, y: symbol)
-.output closure
-closure(x, y) :- edge(x, y).
-closure(x, y) :- edge(x, z), closure(z, y).
+DEGREE = """\
 .decl degree(x: symbol, n: number)
 .output degree
 degree(x, n) :- edge(x, _), n = count : { edge(x, _) }.
 """
+PROGRAM = GRAPH + DEGREE
 FACTS = {"edge": [("a", "b"), ("b", "c")]}
 STRATEGIES = ["external", "materialized", "counted"]
 

@@ -52,7 +52,9 @@ def test_snapshots(tmp_path: Path) -> None:
     restore(tmp_path / "copy", tmp_path / "other")
     with open_program(data=tmp_path / "other") as db:
         assert db.view("closure") == CLOSURE, "a backup has its own snapshots"
-        location = Path(db.store.snapshot("edge")[0].location)  # type: ignore[index]  # there is one
+        taken = db.store.snapshot("edge")
+        assert taken is not None
+        location = Path(taken[0].location)
         assert tmp_path / "other" in location.parents
     parts = sorted(location.glob("*.parquet"))
     whole = {part: part.read_bytes() for part in parts}

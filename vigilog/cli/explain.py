@@ -38,7 +38,7 @@ _TIGHTER = """\
 def explained(program: Program, show: Show, view: str | None, dialect: Dialect, strategy: str) -> str:
     """The text for a checked program, or for what a view in it needs."""
     changing = show in (Show.maintenance, Show.external, Show.demand, Show.strategy)
-    plain = rewrite(as_maintained(program) if changing else program)
+    plain = rewrite(as_maintained(program)[0] if changing else program)
     if view is not None:
         plain = relevant(plain, [view])
     views = program.outputs if view is None else (view,)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from vigilog.core.values import Row
 from vigilog.language.printer import show_statement
 from vigilog.language.strata import components
-from vigilog.language.syntax import Constant, Declaration, Program, Rule, atoms
+from vigilog.language.syntax import Constant, Declaration, Program, atoms, is_fact
 from vigilog.planning.strategy import Strategy, choose_strategies, counted_relations, stored_relations
 from vigilog.rewriting.passes import rewrite
-from vigilog.rewriting.separate import separate
+from vigilog.rewriting.separate import as_maintained
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,10 @@ class Compiled:
 
 def compiled(program: Program, given: Collection[str], strategy: str) -> Compiled:
     """Prepares a checked program; the relations in `given` have rows of their own, whatever the program says."""
-    stated = _stated(program)
-    rules = tuple(rule for rule in program.rules if not _is_fact(rule))
-    derived = {head.relation for rule in rules for head in rule.heads}
-    based = {directive.relation for directive in program.directed("input")} | stated.keys() | set(given)
-    bare = replace(program, rules=rules)
-    split, homes = separate(bare, [name for name in program.relations if name in based or name not in derived])
-    plain = rewrite(split)
-    return Compiled(bare, stated, homes, plain, choose_strategies(plain, bare.outputs, strategy))
+    bare = program.with_rules(tuple(rule for rule in program.rules if not is_fact(rule)))
+    separated, homes = as_maintained(program, given)
+    plain = rewrite(separated)
+    return Compiled(bare, _stated(program), homes, plain, choose_strategies(plain, bare.outputs, strategy))
 
 
 def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:
@@ -67,14 +63,10 @@ def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:
     return hashlib.sha256("\n".join([name, *columns, *parts]).encode()).hexdigest()[:16]
 
 
-def _is_fact(rule: Rule) -> bool:
-    return not rule.body and all(isinstance(arg, Constant) for head in rule.heads for arg in head.args)
-
-
 def _stated(program: Program) -> dict[str, set[Row]]:
     """The rows that the program itself states."""
     found: dict[str, set[Row]] = {}
     for rule in program.rules:
-        for head in rule.heads if _is_fact(rule) else ():
+        for head in rule.heads if is_fact(rule) else ():
             found.setdefault(head.relation, set()).add(tuple(arg.value for arg in head.args if isinstance(arg, Constant)))
     return found

@@ -6,16 +6,17 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from threading import RLock
 from types import TracebackType
 from typing import Any, Self
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError, did_you_mean
+from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.compiled import Compiled, compiled
-from vigilog.engine.evaluate import read
+from vigilog.engine.evaluate import ensure_known, read
 from vigilog.engine.ledger import Counting
 from vigilog.engine.step import Ledger, Outcome, Step
 from vigilog.engine.transaction import Transaction, check_keys
@@ -58,7 +59,7 @@ class Database:
             needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
             views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told)
         else:
-            rows = {home: _together(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
+            rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
             views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict)
         self.overruns = (
             0 if strategy == "auto" and engine != "spark" else None
@@ -145,7 +146,11 @@ class Database:
         with self.lock:
             if name in self.stored or self.homes.get(name) == name:
                 return set(self.views.rows(name))
-            return set(self.ask(f"{name}({', '.join('_' for _ in self.program.relations[name].attributes)})"))
+            return set(self.ask(self.whole(name)))
+
+    def whole(self, name: str) -> str:
+        """The goal that asks for all rows of a relation."""
+        return f"{name}({', '.join('_' for _ in self.program.relations[name].attributes)})"
 
     def rows(self, name: str) -> set[Row]:
         """All rows that are stated for a base relation."""
@@ -235,17 +240,5 @@ class Pending:
         self.collected.setdefault("delete", {}).setdefault(relation, []).extend(map(tuple, rows))
 
 
-def ensure_known(program: Program, relation: str) -> None:
-    """Raises DataError if a program has no such relation."""
-    if relation not in program.relations:
-        hint = did_you_mean(relation, program.relations)
-        raise DataError(f"there is no relation {relation}" + (f"; {hint}" if hint else ""), "unknown-relation")
-
-
 def _lists(facts: Facts | None) -> dict[str, list[list[Any]]]:
     return {name: [list(row) for row in rows] for name, rows in (facts or {}).items()}
-
-
-def _together(first: Iterable[Row], second: Iterable[Row]) -> Iterator[Row]:
-    yield from first
-    yield from second

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import ndiff
 
-from vigilog.core.errors import DataError, did_you_mean
+from vigilog.core.errors import DataError
+from vigilog.engine.evaluate import ensure_known
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show
@@ -39,9 +40,7 @@ def defined(program: Program, text: str) -> Program:
 
 def dropped(program: Program, name: str) -> Program:
     """The program without a relation and its rules. Raises DataError if others are derived from it."""
-    if name not in program.relations:
-        hint = did_you_mean(name, program.relations)
-        raise DataError(f"there is no relation {name}" + (f"; {hint}" if hint else ""), "unknown-relation")
+    ensure_known(program, name)
     rules = tuple(rule for rule in program.rules if all(head.relation != name for head in rule.heads))
     reading = sorted({rule.heads[0].relation for rule in rules if any(atom.relation == name for atom, _ in dependencies(rule))})
     if reading:

@@ -9,23 +9,25 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from vigilog.core.delta import Delta, between
+from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
 from vigilog.engine.backup import SEGMENTS, backup
 from vigilog.engine.compiled import Compiled, compiled
-from vigilog.engine.database import Database, ensure_known
+from vigilog.engine.database import Database
 from vigilog.engine.definitions import changed_statements, defined, dropped
-from vigilog.engine.evaluate import read
+from vigilog.engine.evaluate import ensure_known, read
 from vigilog.engine.followed import Followed
 from vigilog.engine.large import MEMORY, Large, default_warehouse
 from vigilog.engine.ledger import Book
 from vigilog.engine.places import source_place
+from vigilog.engine.redefine import redefine
 from vigilog.engine.status import Status, status
 from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import Transaction, check_keys
@@ -38,8 +40,9 @@ from vigilog.executors.views import Views
 from vigilog.executors.watch import Report
 from vigilog.files.place import Place
 from vigilog.language.check import check
+from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
-from vigilog.language.syntax import Declaration, Program
+from vigilog.language.syntax import Program
 from vigilog.planning.layout import file_table
 from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
 from vigilog.rewriting.relevant import relevant
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 
     from vigilog.engine.sinks import Sink
     from vigilog.engine.streams import Stream
+    from vigilog.executors.spark.views import SparkViews
 
 CACHE_KIB = 500_000
 SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark starts
@@ -95,7 +99,7 @@ class Durable(Database):
             raise
 
     def _open(self, program: Program | None, facts: Given, settings: Mapping[str, Any], *, define: bool) -> None:
-        known = self._known_program()
+        known = self.known_program()
         text = show(program) if program else ""
         if known and program and known != text and not define:
             shown = changed_statements(known, text)
@@ -113,19 +117,19 @@ class Durable(Database):
                 if value is not None:
                     self.file.put(name, value)
             if not known:
-                self._write_program(current)
+                self.write_program(current)
                 self.file.put("given", json.dumps(sorted(facts)))
             self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
             made = compiled(current, self.given, strategy)
             made = made.with_strategies(_stored_later(made, json.loads(self.file.get("stored", "{}"))))
-            self._build(made, self._first_rows(made, facts), first=not known)
+            self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
                 check_keys(self.program, self.base)
         if known and program and known != text:
             self.redefined = changed_statements(known, text)
-            self.redefinition = self._redefine(program)
+            self.redefinition = redefine(self, program)
 
     def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
@@ -156,13 +160,13 @@ class Durable(Database):
                 self.file.connection.rollback()
             raise
 
-    def _known_program(self) -> str:
+    def known_program(self) -> str:
         found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
         if found and zlib.crc32(found[0].encode()) != found[1]:
             raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
         return str(found[0]) if found else ""
 
-    def _write_program(self, program: Program) -> None:
+    def write_program(self, program: Program) -> None:
         (last,) = self.file.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
         text = show(program)
         self.file.connection.execute(
@@ -184,7 +188,7 @@ class Durable(Database):
         """The relations that were given rows when the database was made."""
         return list(json.loads(self.file.get("given", "[]")))
 
-    def _build(self, made: Compiled, rows: Mapping[str, Iterable[Row]], *, first: bool = False) -> None:
+    def build(self, made: Compiled, rows: Mapping[str, Iterable[Row]], *, first: bool = False) -> None:
         """Makes the tables that a program needs and the file does not have, and drops those that it needs no more."""
         meaning, connection, large = made.fingerprints(), self.file.connection, self.large
         homes = {home: name for name, home in made.homes.items() if name not in large}
@@ -197,17 +201,17 @@ class Durable(Database):
         for name in had.keys() - kept:
             for table in (file_table(name), f"{file_table(name)} counts"):
                 connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
-        given = {home: _together(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
+        given = {home: chain(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
 
         def resident(outputs: Sequence[str]) -> EmbeddedViews:
             program = relevant(made.plain, near) if far else made.plain
             return EmbeddedViews(program, outputs, given, stored, made.counted, self.budget, self.strict, connection=connection, kept=kept)
 
-        outputs, views = made.program.outputs, cast("Views", None)
-        if far:
-            views = MixedViews(made.plain, outputs, far, resident, lambda wanted: self.store.views(made, wanted))
-        else:
-            views = resident(outputs)
+        def distant(outputs: Sequence[str]) -> SparkViews:
+            return self.store.views(made, outputs)
+
+        outputs = made.program.outputs
+        views: Views = MixedViews(made.plain, outputs, far, resident, distant) if far else resident(outputs)
         connection.execute("DELETE FROM vigilog_relations")
         connection.executemany(
             "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
@@ -258,7 +262,7 @@ class Durable(Database):
                 outcome = super().take(transaction, keep=keep, kind=kind)
             finally:
                 self.book.source = self.book.request = None
-            if keep and self.large:
+            if keep and isinstance(self.views, MixedViews):
                 self._afterwards(lambda: self.store.compact_if_due(outcome.changes))
             return outcome
 
@@ -273,87 +277,31 @@ class Durable(Database):
         reasons = {name: chosen.reason for name, chosen in made.strategies.items() if chosen.name == MATERIALIZED}
         with self.swapping():
             self.file.put("stored", json.dumps(reasons))
-            self._build(made, {})
+            self.build(made, {})
 
     # -- definitions
 
     def define(self, text: str) -> dict[str, Delta]:
         """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone."""
         with self.lock, damage(self.file.path):
-            return self._redefine(defined(self._whole_program(), text))
+            return redefine(self, defined(self._whole_program(), text))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
         with self.lock, damage(self.file.path):
-            return self._redefine(dropped(self._whole_program(), name))
+            return redefine(self, dropped(self._whole_program(), name))
 
     def _whole_program(self) -> Program:
-        return check(self._known_program(), "program").program
-
-    def _redefine(self, program: Program) -> dict[str, Delta]:
-        given = [name for name in self.given if name in program.relations]
-        made = compiled(program, given, self.file.get("strategy", "auto"))
-        old, new = self.compiled.fingerprints(), made.fingerprints()
-        carried = self._carried(made)
-        was = {name: (self.program.relations[name], self.view(name)) for name in self.program.outputs if new.get(name) != old[name]}
-        before = {name: rows for name, rows in self.compiled.stated.items() if name in carried}
-        wish = {
-            "delete": {name: sorted(gone) for name, rows in before.items() if (gone := rows - made.stated.get(name, set()))},
-            "insert": {name: sorted(came) for name, rows in made.stated.items() if (came := rows - before.get(name, set()))},
-        }
-        with self.swapping():
-            self._write_program(program)
-            self.large = self.large & carried.keys()
-            for name in self.homes.keys() - carried.keys():
-                self.file.connection.execute("DELETE FROM vigilog_snapshots WHERE relation = ?", (name,))
-            self._build(made, carried)
-            check_keys(self.program, self.base)
-            tx, deltas = self._note_definition(was, wish, [name for name in self.program.outputs if old.get(name) != new[name]])
-        self.step.publish(Outcome(tx, {}, deltas))
-        return deltas
-
-    def _carried(self, made: Compiled) -> dict[str, Iterable[Row]]:
-        """The base relations that a changed program has, too; with their rows, if these get another home. Raises DataError if it has no place for rows that there are."""
-        found: dict[str, Iterable[Row]] = {}
-        for name, home in self.homes.items():
-            if name not in made.program.relations:
-                continue
-            there, stated = made.homes.get(name), self.compiled.stated.get(name, set())
-            if there is not None and _columns(made.plain, there) == _columns(self.plain, home):
-                found[name] = () if there == home or name in self.large else list(self.views.rows(home))
-            elif any(row not in stated for row in self.views.rows(home)):
-                raise DataError(
-                    f"{name} has rows; delete them, or drop {name}, before it is declared or derived in another way", "has-rows"
-                )
-        return found
-
-    def _note_definition(
-        self, was: Mapping[str, tuple[Declaration, set[Row]]], wish: Transaction, changed: Sequence[str]
-    ) -> tuple[int, dict[str, Delta]]:
-        """Writes down what a change of definitions does: to views whose meaning it changes, and by rows that the program states now, or no more."""
-        outcome = Outcome(self.book.last, self.step.propose(wish))
-        moved = {self.homes[name]: delta for name, delta in outcome.changes.items()}
-        deltas = self.views.apply(moved) if moved else {}
-        said = {name: self.book.said(name, delta) for name, delta in deltas.items() if name not in changed}
-        for name in dict.fromkeys([*was, *changed]):
-            declaration, rows = was.get(name, (None, set()))
-            now = self.view(name) if name in self.program.outputs else set()
-            deltas[name] = between(rows, now)
-            said[name] = self.book.said(name, deltas[name], lost=declaration)
-        changes = {name: self.book.said(name, delta) for name, delta in outcome.changes.items()}
-        tx = self.book.log.append("define", changes, {name: parts for name, parts in said.items() if parts})
-        self.file.put("defined", tx)
-        self.book.defined = tx
-        return tx, {name: delta for name, delta in deltas.items() if delta}
+        return check(self.known_program(), "program").program
 
     # -- reading
 
     def ask_typed(self, goal: str, at: int | None = None) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers, now or as of a transaction."""
         with self.lock, damage(self.file.path):
-            found = super().ask_typed(goal)  # makes what the goal needs, which cannot be made in the past
             if at is None or at == self.tx:
-                return found
+                return super().ask_typed(goal)
+            self.views.prepare(parse_goal(self.program, goal))
             answers: list[tuple[tuple[Type, ...], list[Row]]] = []
             self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)))
             return answers[0]
@@ -366,7 +314,8 @@ class Durable(Database):
         with self.lock, damage(self.file.path):
             if at is None or at == self.tx:
                 return super().view(name)
-            super().view(name)
+            ensure_known(self.program, name)
+            self.views.prepare(parse_goal(self.program, self.whole(name)))
             rows: set[Row] = set()
             self._as_of(at, lambda: rows.update(super(Durable, self).view(name)))
             return rows
@@ -492,7 +441,7 @@ class Durable(Database):
     def make_large(self, relation: str) -> None:
         """From now on a relation is not resident."""
         self.large |= {relation}
-        self._build(self.compiled, {})
+        self.build(self.compiled, {})
 
     # -- care
 
@@ -520,16 +469,6 @@ class Durable(Database):
                 self.file.close()
 
 
-def _columns(program: Program, relation: str) -> list[tuple[str, Type]]:
-    declaration = program.relations[relation]
-    return list(zip(declaration.columns, declaration.types, strict=True))
-
-
 def _stored_later(made: Compiled, stored: Mapping[str, str]) -> dict[str, Strategy]:
     """The views that `auto` came to store, with its reasons then."""
     return {name: Strategy(MATERIALIZED, reason) for name, reason in stored.items() if name in made.strategies}
-
-
-def _together(first: Iterable[Row], second: Iterable[Row]) -> Iterator[Row]:
-    yield from first
-    yield from second

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vigilog.core.errors import DataError, counted
+from vigilog.core.errors import DataError, counted, did_you_mean
 from vigilog.core.values import Row, row_text
 from vigilog.engine.places import inputs, outputs, streams
 from vigilog.executors.choose import Chosen, choose
@@ -63,10 +63,21 @@ def evaluate(
         return Result({name: set(evaluation.rows(name)) for name in wanted}, evaluation.stats)
 
 
+def ensure_known(program: Program, relation: str) -> None:
+    """Raises DataError if a program has no such relation."""
+    if relation not in program.relations:
+        hint = did_you_mean(relation, program.relations)
+        raise DataError(f"there is no relation {short(relation)}" + (f"; {hint}" if hint else ""), "unknown-relation")
+
+
+def short(name: str) -> str:
+    """A name from outside, as a sentence shows it."""
+    return name if len(name) <= 60 else name[:57] + "…"
+
+
 def checked_rows(program: Program, relation: str, rows: Iterable[Iterable[Any]]) -> list[Row]:
     """Rows from outside as values of a relation's types. Raises DataError for what does not fit."""
-    if relation not in program.relations:
-        raise DataError(f"there is no relation {relation}", "unknown-relation")
+    ensure_known(program, relation)
     declaration = program.relations[relation]
     listed = [tuple(row) for row in rows]
     for number, cells in enumerate(listed, start=1):

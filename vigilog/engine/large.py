@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +46,7 @@ class Large:
 
     def __init__(self, db: Durable, warehouse: str, memory: int) -> None:
         self.db, self.warehouse, self.memory = db, warehouse, memory
+        self.grown: dict[str, int] = {}  # how many rows of each large relation have changed since its tail was last looked at
 
     # -- snapshots
 
@@ -89,7 +89,9 @@ class Large:
             return self.db.rows(relation)
         found = self.snapshot(relation)
         assert found is not None, "what is not resident has a snapshot"
-        return Kept(found[0], self.db.book.since(found[1], [relation]).get(relation, Delta()))
+        tail = self.db.book.since(found[1], [relation]).get(relation, Delta())
+        self.grown[relation] = len(tail.plus) + len(tail.minus)
+        return Kept(found[0], tail)
 
     def views(self, made: Compiled, outputs: Sequence[str], stored: Collection[str] | None = None) -> SparkViews:
         """Spark's part of the views."""
@@ -113,6 +115,7 @@ class Large:
                 with self.db.writing():
                     self.keep(name, written, self.db.tx)
                 done[name] = written.rows
+                self.grown.pop(name, None)
                 self._clear_old(home, [written, *([before[0]] if before else [])])
         if isinstance(self.db.views, MixedViews) and not self.db.large.isdisjoint(done):
             self.db.views.renew()
@@ -120,12 +123,10 @@ class Large:
 
     def compact_if_due(self, changes: Mapping[str, Delta]) -> None:
         """Takes a new snapshot of relations whose tail has grown long."""
-        due = []
+        assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
         for name in changes.keys() & self.db.large:
-            found = self.snapshot(name)
-            tail = self.db.book.since(found[1], [name]).get(name, Delta()) if found else Delta()
-            if len(tail.plus) + len(tail.minus) > LONG_TAIL:
-                due.append(name)
+            self.grown[name] = self.grown.get(name, 0) + len(changes[name].plus) + len(changes[name].minus)
+        due = [name for name, rows in self.grown.items() if rows > LONG_TAIL]
         if due:
             self.compact(due)
 
@@ -215,14 +216,8 @@ class Large:
         """A view as a frame, as of now."""
         if self.is_far(name):
             return self._frame(name)
-        from vigilog.executors.spark.frames import Frames
-        from vigilog.spark.session import session
-
-        frames = Frames(session(), replace(self.db.plain), Watch())
-        try:
-            return frames.local(name, sorted(self.db.view(name)))
-        finally:
-            frames.close()
+        with closing(self._bulk()) as bulk:
+            return bulk.local(name, sorted(self.db.view(name)))
 
     # -- what verify asks
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row
-from vigilog.engine.database import ensure_known
+from vigilog.engine.evaluate import ensure_known
 from vigilog.files.place import Place
 
 if TYPE_CHECKING:

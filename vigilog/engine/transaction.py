@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from vigilog.core.delta import Delta, net
 from vigilog.core.errors import DataError, did_you_mean
 from vigilog.core.values import Row
-from vigilog.engine.evaluate import checked_rows
+from vigilog.engine.evaluate import checked_rows, ensure_known, short
 from vigilog.language.syntax import Program
 
 OPERATIONS = ("delete", "insert", "update", "upsert", "delete_key")
@@ -60,7 +60,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
-        raise DataError(f"this is not a transaction: the key {_short(twice)} occurs twice in one object", "json")
+        raise DataError(f"this is not a transaction: the key {short(twice)} occurs twice in one object", "json")
     return found
 
 
@@ -73,7 +73,7 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
     unknown = [key for key in transaction if key not in OPERATIONS]
     if unknown:
         hint = did_you_mean(unknown[0], OPERATIONS) or f"there are {', '.join(OPERATIONS)}"
-        raise DataError(f"there is no operation {_short(unknown[0])} ({hint})", "operation")
+        raise DataError(f"there is no operation {short(unknown[0])} ({hint})", "operation")
     deletions: dict[str, list[Row]] = {}
     insertions: dict[str, list[Row]] = {}
     for operation, by_relation in transaction.items():
@@ -113,9 +113,7 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
 
 
 def _check_base(program: Program, base: Mapping[str, Known], relation: str) -> None:
-    if relation not in program.relations:
-        hint = did_you_mean(relation, program.relations)
-        raise DataError(f"there is no relation {_short(relation)}" + (f"; {hint}" if hint else ""), "unknown-relation")
+    ensure_known(program, relation)
     if relation not in base:
         raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
 
@@ -149,10 +147,10 @@ def _keys(program: Program, relation: str, key: tuple[int, ...], given: Any) -> 
         raise DataError(f"a key of {relation}: {reason}", "type") from None
 
 
-def check_keys(program: Program, base: Mapping[str, Known]) -> None:
-    """Refuses data in which two rows have the same key."""
+def check_keys(program: Program, base: Mapping[str, Known], before: Mapping[str, tuple[int, ...]] | None = None) -> None:
+    """Refuses data in which two rows have the same key; a key that was enforced `before` holds."""
     for relation, key in program.keys.items():
-        if relation in base and (value := base[relation].twice(key)) is not None:
+        if relation in base and (before or {}).get(relation) != key and (value := base[relation].twice(key)) is not None:
             rows = sorted(base[relation].having(key, [value]))
             raise _twice(program, relation, key, rows[0], rows[1])
 
@@ -179,10 +177,6 @@ def _twice(program: Program, relation: str, key: tuple[int, ...], one: Row, othe
     ]
     columns = ", ".join(declaration.columns[column] for column in key)
     return DataError(f"{relation} would have two rows with the same key ({columns}): {shown[0]} and {shown[1]}", "key")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 60 else name[:57] + "…"
 
 
 def _update(program: Program, relation: str, given: Any) -> tuple[list[Row], list[Row]]:

@@ -11,6 +11,7 @@ from vigilog.core.errors import VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import sorted_rows
 from vigilog.engine.database import Database
+from vigilog.engine.ledger import json_rows
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.language.syntax import Program
 
@@ -58,7 +59,7 @@ def delta_json(program: Program, relation: str, delta: Delta) -> dict[str, list[
     types = program.relations[relation].types
 
     def rows(part: frozenset[Any]) -> list[list[Any]]:
-        return [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in sorted_rows(part)]
+        return [list(row) for row in json_rows(types, sorted_rows(part))]
 
     found: dict[str, Any] = {"plus": rows(delta.plus), "minus": rows(delta.minus)}
     if relation in program.keys and (pairs := modified(delta, program.keys[relation])):

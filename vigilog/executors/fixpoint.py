@@ -11,7 +11,7 @@ from typing import Protocol
 from vigilog.core.values import Row
 from vigilog.executors.watch import Watch
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Constant, Rule
+from vigilog.language.syntax import Atom, Constant, Rule, is_fact
 
 
 class Machine(Protocol):
@@ -42,10 +42,6 @@ def fixpoint(component: Component, machine: Machine, watch: Watch) -> int:
 def recursive_positions(rule: Rule, component: Component) -> list[int]:
     """The places in a plain rule's body that read the component itself."""
     return [index for index, literal in enumerate(rule.body) if isinstance(literal, Atom) and literal.relation in component.relations]
-
-
-def is_fact(rule: Rule) -> bool:
-    return not rule.body and all(isinstance(arg, Constant) for arg in rule.head.args)
 
 
 def facts(component: Component) -> dict[str, list[Row]]:

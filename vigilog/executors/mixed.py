@@ -123,9 +123,15 @@ class MixedViews:
         with self._at_spark() as distant:
             return distant.rows(relation)
 
+    def prepare(self, goal: Goal) -> None:
+        if not self._reads_far(goal):
+            self.resident.prepare(goal)
+
+    def _reads_far(self, goal: Goal) -> bool:
+        return any(self.is_far(atom.relation) for atom, _ in atoms(goal.rule.body))
+
     def answers(self, goal: Goal) -> Iterable[Row]:
-        far = any(self.is_far(atom.relation) for atom, _ in atoms(goal.rule.body))
-        if not far:
+        if not self._reads_far(goal):
             answers = self.resident.answers(goal)
             self.stats = self.resident.stats
             return answers

@@ -41,6 +41,9 @@ class Views(Protocol):
     def rows(self, relation: str) -> Iterable[Row]:
         """All rows of a base relation or of a view."""
 
+    def prepare(self, goal: Goal) -> None:
+        """Makes what it takes to answer a goal, which cannot be made while a transaction is under way."""
+
     def answers(self, goal: Goal) -> Iterable[Row]:
         """The answers to a goal; only what it needs is derived."""
 

@@ -214,6 +214,11 @@ class Program:
         return tuple(dict.fromkeys(directive.relation for directive in self.directed("output")))
 
 
+def is_fact(rule: Rule) -> bool:
+    """Whether a rule only states rows."""
+    return not rule.body and all(isinstance(arg, Constant) for head in rule.heads for arg in head.args)
+
+
 def terms(literal: Literal | Rule) -> Iterator[Term]:
     """The terms that stand directly in a literal or a rule, not those inside them."""
     match literal:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vigilog.language.syntax import Atom, Constant, Program, Rule, Variable
+from vigilog.language.syntax import Atom, Program, Rule, Variable, is_fact
 
 
 def separate(program: Program, stated: Iterable[str]) -> tuple[Program, dict[str, str]]:
@@ -39,13 +39,13 @@ def separate(program: Program, stated: Iterable[str]) -> tuple[Program, dict[str
     return replace(program, declarations=tuple(declarations), rules=tuple(rules)), homes
 
 
-def as_maintained(program: Program) -> Program:
-    """The program as transactions see it: the rows that it states are data, not rules, and what has both data and rules is separated."""
-    facts = {rule for rule in program.rules if not rule.body and all(isinstance(arg, Constant) for head in rule.heads for arg in head.args)}
-    rules = tuple(rule for rule in program.rules if rule not in facts)
+def as_maintained(program: Program, given: Iterable[str] = ()) -> tuple[Program, dict[str, str]]:
+    """The program as transactions see it: the rows that it states are data, not rules, and what has both data, be they only `given`, and rules is separated."""
+    facts = {head.relation for rule in program.rules if is_fact(rule) for head in rule.heads}
+    rules = tuple(rule for rule in program.rules if not is_fact(rule))
     derived = {head.relation for rule in rules for head in rule.heads}
-    given = {directive.relation for directive in program.directed("input")} | {head.relation for rule in facts for head in rule.heads}
-    return separate(program.with_rules(rules), [name for name in program.relations if name in given or name not in derived])[0]
+    based = {directive.relation for directive in program.directed("input")} | facts | set(given)
+    return separate(program.with_rules(rules), [name for name in program.relations if name in based or name not in derived])
 
 
 def _unused(name: str, taken: set[str]) -> str:

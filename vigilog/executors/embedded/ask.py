@@ -57,6 +57,10 @@ class Asker:
         self.machines: dict[Form, tuple[DemandMachine, Plan, str] | None] = {}
         self.derived = self.rounds = 0
 
+    def prepare(self, goal: Goal) -> None:
+        """Makes the tables, indexes and statements for goals of this form."""
+        self._prepared(form_of(goal)[0])
+
     def answers(self, goal: Goal) -> list[Row]:
         self.derived = self.rounds = 0
         form, constants = form_of(goal)

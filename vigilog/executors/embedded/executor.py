@@ -12,12 +12,12 @@ from vigilog.core.errors import Finding, ProgramError, Stopped
 from vigilog.core.values import Row
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats
-from vigilog.executors.fixpoint import facts, fixpoint, is_fact, recursive_positions
+from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.files.writer import write
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import Atom, Negation, Program, Rule
+from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
 from vigilog.planning.layout import FileLayout, Layout
 from vigilog.planning.select import Choice, select
 

@@ -16,10 +16,10 @@ from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.stored import StoredComponent
 from vigilog.executors.embedded.tables import Tables, quote
-from vigilog.executors.fixpoint import fixpoint, is_fact
+from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import Program
+from vigilog.language.syntax import Program, is_fact
 from vigilog.rewriting.deltas import reads
 from vigilog.rewriting.external import External
 from vigilog.rewriting.states import Change

@@ -95,6 +95,9 @@ class EmbeddedViews:
     def rows(self, relation: str) -> Iterable[Row]:
         return self.tables.rows(relation)
 
+    def prepare(self, goal: Goal) -> None:
+        self.asker.prepare(goal)
+
     def answers(self, goal: Goal) -> Iterable[Row]:
         answers = self.asker.answers(goal)
         self.stats = Stats("embedded", derived=self.asker.derived, rounds=self.asker.rounds)

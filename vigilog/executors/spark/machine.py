@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vigilog.executors.fixpoint import facts, is_fact, recursive_positions
+from vigilog.executors.fixpoint import facts, recursive_positions
 from vigilog.executors.spark.frames import Frames
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Rule
+from vigilog.language.syntax import Atom, Rule, is_fact
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED
 from vigilog.spark.types import spark_type

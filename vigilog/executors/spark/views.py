@@ -150,6 +150,9 @@ class SparkViews:
             with self._evaluated([relation]) as frames:
                 return frames[relation]
 
+    def prepare(self, goal: Goal) -> None:
+        """Frames are made as they are needed."""
+
     def answers(self, goal: Goal) -> set[Row]:
         """The answers to a goal; only what it needs is derived."""
         relation = goal.declaration.relation
