@@ -1,0 +1,1 @@
+"""What a client and a server say to each other."""

@@ -1,0 +1,212 @@
+"""The messages of docs/protocol.md, version 1, as types; msgspec reads and writes them.
+
+>>> read_client('{"subscribe": {"view": "closure", "from": 41, "bind": {"x": "a"}}}').subscribe.resumes
+True
+>>> read_client('{"subscribe": {"view": 7}}')
+Traceback (most recent call last):
+...
+vigilog.core.errors.DataError: this is no message of a client: Expected `str | null`, got `int` - at `$.subscribe.view`
+>>> write(ServerMessage(progress=Progress(57)))
+b'{"progress":{"tx":57}}'
+
+A client ignores members and messages that it does not know, so a server may add some; a server refuses them, so that no wish is silently dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType, field
+
+from vigilog.core.errors import DataError
+
+Rows = list[list[Any]]
+Id = int | str
+
+
+class Column(Struct, frozen=True):
+    name: str
+    type: str
+
+
+class Described(Struct, frozen=True, omit_defaults=True):
+    """A view's columns, and those of them that are its key."""
+
+    columns: list[Column]
+    key: list[str] = []
+
+
+# -- from the client
+
+
+class Qos(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a subscription wants its changes: by default every one, at once, with its rows."""
+
+    every: float | None = None
+    changes: int | None = None
+    within: float | None = None
+    coalesce: bool = False
+    precision: Literal["rows", "counts", "signal"] = "rows"
+    max_staleness: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what cannot be meant; msgspec tells it with its place."""
+        for name in ("every", "within", "max_staleness"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value <= 86_400 * 366:
+                raise ValueError(f"{name} is a number of seconds above 0")
+        if self.changes is not None and self.changes < 1:
+            raise ValueError("changes is a number above 0")
+        if self.changes is not None and self.within is None:
+            raise ValueError("changes needs within: how long to wait for them at most")
+
+    @property
+    def immediate(self) -> bool:
+        """Whether changes are sent as they come, with their rows."""
+        return self.every is None and self.within is None and self.precision == "rows" and not self.coalesce
+
+
+class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    view: str | None = None
+    views: list[str] | None = None
+    query: str | None = None
+    bind: dict[str, Any] = {}
+    start: int | UnsetType | None = field(default=UNSET, name="from")
+    db: str | None = None
+    name: str | None = None
+    qos: Qos = Qos()
+    token: str | None = None
+    integers: Literal["number", "text"] = "number"
+    snapshot: Literal["json", "fetch"] = "json"
+
+    def __post_init__(self) -> None:
+        if sum(part is not None for part in (self.view, self.views, self.query)) != 1:
+            raise ValueError("a subscription has one of view, views and query")
+        if self.views is not None and (not self.views or len(set(self.views)) < len(self.views)):
+            raise ValueError("views are one or more different views")
+        if isinstance(self.start, int) and self.start < 0:
+            raise ValueError("from is a transaction number, or null")
+        if self.name is not None and not (0 < len(self.name) <= 200 and self.name.isprintable()):
+            raise ValueError("a name has 1 to 200 printable characters")
+
+    @property
+    def resumes(self) -> bool:
+        return isinstance(self.start, int)
+
+
+class ClientMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    id: Id | None = None
+    subscribe: Subscribe | None = None
+    ack: int | None = None
+    cancel: dict[str, Any] | None = None
+    ping: Any = None
+
+
+# -- from the server
+
+
+class Fetch(Struct, frozen=True):
+    """Rows that are too many to send: where they are, and how many."""
+
+    fetch: str
+    rows: int
+
+
+Side = Rows | Fetch | int
+
+
+class Modified(Struct, frozen=True):
+    old: list[Any]
+    new: list[Any]
+
+
+class ViewChange(Struct, frozen=True, omit_defaults=True):
+    plus: Side | UnsetType = UNSET
+    minus: Side | UnsetType = UNSET
+    modified: list[Modified] | UnsetType = UNSET
+
+
+class Subscribed(Struct, frozen=True, omit_defaults=True):
+    db: str
+    tx: int
+    views: dict[str, Described] = {}
+
+
+class Snapshot(Struct, frozen=True, omit_defaults=True):
+    tx: int
+    last: bool
+    rows: Rows | UnsetType = UNSET
+    views: dict[str, Rows] | UnsetType = UNSET
+    part: int = 1
+    of: int = 1
+    fetch: str | UnsetType = UNSET
+
+
+class Change(Struct, frozen=True, omit_defaults=True):
+    tx: int
+    plus: Side | UnsetType = UNSET
+    minus: Side | UnsetType = UNSET
+    modified: list[Modified] | UnsetType = UNSET
+    views: dict[str, ViewChange] | UnsetType = UNSET
+    since: int | UnsetType = UNSET
+
+
+class Progress(Struct, frozen=True):
+    tx: int
+
+
+class Stale(Struct, frozen=True):
+    tx: int
+    behind: float
+    since: int
+
+
+class Said(Struct, frozen=True):
+    """An error as it is told."""
+
+    code: str
+    message: str
+
+
+class ServerMessage(Struct, frozen=True, omit_defaults=True):
+    id: Id | None = None
+    subscribed: Subscribed | None = None
+    snapshot: Snapshot | None = None
+    change: Change | None = None
+    progress: Progress | None = None
+    stale: Stale | None = None
+    error: Said | None = None
+    cancelled: dict[str, Any] | None = None
+    closing: Progress | None = None
+    pong: Any = None
+
+
+_client = msgspec.json.Decoder(ClientMessage)
+_server = msgspec.json.Decoder(ServerMessage)
+_encoder = msgspec.json.Encoder()
+
+
+def read_client(text: str | bytes) -> ClientMessage:
+    """A message of a client. Raises DataError if it is none."""
+    try:
+        message = _client.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as reason:
+        raise DataError(f"this is no message of a client: {reason}", "message") from None
+    said = [name for name in ("subscribe", "ack", "cancel", "ping") if getattr(message, name) is not None]
+    if len(said) != 1:
+        raise DataError("this is no message of a client: it has one of subscribe, ack, cancel and ping", "message")
+    return message
+
+
+def read_server(text: str | bytes) -> ServerMessage:
+    """A message of a server; what is not known is left out. Raises DataError if it is none at all."""
+    try:
+        return _server.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as reason:
+        raise DataError(f"this is no message of a server: {reason}", "message") from None
+
+
+def write(message: ClientMessage | ServerMessage | Mapping[str, Any]) -> bytes:
+    return _encoder.encode(message)
