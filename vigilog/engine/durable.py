@@ -7,7 +7,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -27,6 +27,8 @@ from vigilog.engine.followed import Followed
 from vigilog.engine.large import MEMORY, Large, default_warehouse
 from vigilog.engine.ledger import Book
 from vigilog.engine.places import source_place
+from vigilog.engine.queries import Followable, Queries
+from vigilog.engine.reading import Question, Readers, State, reading
 from vigilog.engine.redefine import redefine
 from vigilog.engine.status import Status, status
 from vigilog.engine.step import Outcome
@@ -87,6 +89,7 @@ class Durable(Database):
         self.folder, self.report = Path(folder), report
         self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
         self.lock, self.budget, self.strict = RLock(), budget, strict
+        self.readers, self.queries = Readers(self), Queries(self)
         self.troubles: list[str] = []  # what failed after transactions that stand
         self.redefined = ""  # the statements that opening has changed,
         self.redefinition: dict[str, Delta] = {}  # and what that did to views
@@ -122,7 +125,7 @@ class Durable(Database):
             self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
-            made = compiled(current, self.given, strategy)
+            made = self.compile(current)
             made = made.with_strategies(_stored_later(made, json.loads(self.file.get("stored", "{}"))))
             self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
@@ -147,6 +150,11 @@ class Durable(Database):
         return found
 
     # -- the file
+
+    def compile(self, program: Program) -> Compiled:
+        """A program as it is maintained, with the queries that are followed."""
+        given = [name for name in self.given if name in program.relations]
+        return compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -284,14 +292,15 @@ class Durable(Database):
     def define(self, text: str) -> dict[str, Delta]:
         """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone."""
         with self.lock, damage(self.file.path):
-            return redefine(self, defined(self._whole_program(), text))
+            return redefine(self, defined(self.whole_program(), text))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
         with self.lock, damage(self.file.path):
-            return redefine(self, dropped(self._whole_program(), name))
+            return redefine(self, dropped(self.whole_program(), name))
 
-    def _whole_program(self) -> Program:
+    def whole_program(self) -> Program:
+        """The program as it was written, with the rows that it states."""
         return check(self.known_program(), "program").program
 
     # -- reading
@@ -334,6 +343,22 @@ class Durable(Database):
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         with damage(self.file.path):
             return super().proofs(relation, rows)
+
+    def reading(
+        self, *questions: str | Question, seconds: float | None = None, budget: int | None = None
+    ) -> AbstractContextManager[State]:
+        """A state of the database, to be read while others write: `with db.reading("closure") as state`. See `engine/reading.py`."""
+        return reading(self, questions, seconds, budget)
+
+    def follow(self, goal: str) -> Followable:
+        """Makes the answers to a goal a view, whose changes are told like any other's."""
+        with self.lock, damage(self.file.path):
+            return self.queries.follow(goal)
+
+    def unfollow(self, view: str) -> None:
+        """Ends what `follow` began."""
+        with self.lock, damage(self.file.path):
+            self.queries.drop([view])
 
     @property
     def oldest(self) -> int:
@@ -462,6 +487,7 @@ class Durable(Database):
     def close(self) -> None:
         if "followed" in self.__dict__:
             self.followed.stop()  # before the lock is taken, which they may be waiting for
+        self.readers.close()
         with self.lock:
             try:
                 self.views.close()
