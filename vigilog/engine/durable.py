@@ -44,7 +44,7 @@ from vigilog.files.place import Place
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
-from vigilog.language.syntax import Program
+from vigilog.language.syntax import Program, atoms
 from vigilog.planning.layout import file_table
 from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
 from vigilog.rewriting.relevant import relevant
@@ -344,11 +344,22 @@ class Durable(Database):
         with damage(self.file.path):
             return super().proofs(relation, rows)
 
-    def reading(
-        self, *questions: str | Question, seconds: float | None = None, budget: int | None = None
-    ) -> AbstractContextManager[State]:
+    def reading(self, *questions: str | Question, seconds: float | None = None, budget: int | None = None) -> AbstractContextManager[State]:
         """A state of the database, to be read while others write: `with db.reading("closure") as state`. See `engine/reading.py`."""
         return reading(self, questions, seconds, budget)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The views of the program, without those of queries that are followed."""
+        return tuple(name for name in self.program.outputs if name not in self.queries.names)
+
+    def reads(self, goal: str) -> set[str]:
+        """The relations that a goal asks for."""
+        return {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+
+    def query_reads(self, view: str) -> set[str]:
+        """The relations that a query which is followed asks for."""
+        return {atom.relation for rule in self.program.rules if rule.heads[0].relation == view for atom, _ in atoms(rule.body)}
 
     def follow(self, goal: str) -> Followable:
         """Makes the answers to a goal a view, whose changes are told like any other's."""
@@ -396,6 +407,11 @@ class Durable(Database):
             found = list(self.book.log.changes(since, until))
         for tx, view, said in found:
             yield tx, view, self.book.delta(view, said, tx)
+
+    def segment(self, view: str, said: Mapping[str, Any]) -> Iterable[Row]:
+        """The rows of a change that are not in the outbox itself, but in what it names."""
+        types = self.program.relations[view].types
+        return self.store.rows(types, said["location"]) if "location" in said else self.book.segments.read(dict(said), types)
 
     # -- large data
 

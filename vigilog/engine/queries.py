@@ -52,6 +52,7 @@ class Queries:
 
     def __init__(self, db: Durable) -> None:
         self.db = db
+        self.names: frozenset[str] = frozenset()  # of the views that the database has for them
 
     @property
     def known(self) -> dict[str, tuple[str, int]]:
@@ -63,11 +64,14 @@ class Queries:
 
     def added_to(self, program: Program) -> Program:
         """A program with the views of those queries that it can answer."""
-        for text, _ in self.known.values():
+        added = set()
+        for name, (text, _) in self.known.items():
             try:
                 program = defined(program, text)
+                added.add(name)
             except ProgramError:  # of another program: `keep` forgets it
                 continue
+        self.names = frozenset(added)
         return program
 
     def follow(self, goal: str) -> Followable:

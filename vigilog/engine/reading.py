@@ -36,6 +36,7 @@ from vigilog.language.goal import Goal, goal_of
 from vigilog.language.syntax import Program, atoms
 from vigilog.planning.order import Search
 from vigilog.store.file import damage
+from vigilog.store.log import Log
 
 if TYPE_CHECKING:
     from vigilog.engine.durable import Durable
@@ -47,9 +48,10 @@ Bound = Mapping[int, Value]
 
 
 class State(Protocol):
-    """The database after one transaction."""
+    """The database after one transaction, with the log up to it."""
 
     tx: int
+    log: Log
 
     def rows(self, relation: str, bound: Bound | None = None) -> Iterable[Row]:
         """The rows of a view or of a base relation: all, or those with some values in some columns."""
@@ -114,9 +116,11 @@ class Readers:
 class Reader:
     """A state of what is resident."""
 
+    tx: int
+    log: Log
+
     def __init__(self, db: Durable) -> None:
         self.db = db
-        self.tx = 0
         with db.lock:
             self.compiled: Compiled = db.compiled
             resident = db.resident
@@ -148,7 +152,9 @@ class Reader:
         watch.timeout, watch.started, watch.doing = seconds, time.monotonic(), "the answer"
         self.embedded.asker.budget = budget
         self.embedded.tables.stopped = None
-        self.tx = self.embedded.begin()
+        self.embedded.begin()
+        self.log = Log(self.db.file, self.embedded.connection)
+        self.tx = self.log.last
 
     def rows(self, relation: str, bound: Bound | None = None) -> Iterable[Row]:
         if self._is_stored(relation):
@@ -173,7 +179,7 @@ class Standing:
     """A state of what Spark holds: the database, which stands still while it is looked at."""
 
     def __init__(self, db: Durable) -> None:
-        self.db, self.tx = db, db.tx
+        self.db, self.tx, self.log = db, db.tx, db.book.log
 
     def rows(self, relation: str, bound: Bound | None = None) -> Iterable[Row]:
         if not bound:

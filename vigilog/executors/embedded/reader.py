@@ -38,13 +38,9 @@ class EmbeddedReader:
         self.asker = Asker(program, stored, self.tables, sizes)
         self.reasoner = Reasoner(program, self.tables, sizes)
 
-    def begin(self) -> int:
-        """From here on one state is read; gives the number of its last transaction."""
+    def begin(self) -> None:
+        """From the next look on one state is read."""
         self.connection.execute("BEGIN")
-        (last,) = self.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
-        if last is None:
-            last = (self.connection.execute("SELECT value FROM vigilog_about WHERE name = 'first'").fetchone() or [0])[0]
-        return int(last)
 
     def end(self) -> None:
         if self.connection.in_transaction:
