@@ -233,7 +233,7 @@ export class Subscription {
   #call;
   #start; // where the next request begins: `from` and `db`, at first as the caller gave them
   #resumes = false;
-  #partial = false; // a first answer is on its way: there is no position before its end
+  #partial = true; // nothing is known yet, or a first answer is on its way: there is no position before its end
   #queue = [];
   #wake = () => {};
   #ended = null;
@@ -273,7 +273,7 @@ export class Subscription {
   /** What the connection asks for, whenever it opens. */
   request() {
     this.answered = false;
-    this.#partial = this.#start.from == null && !(this.named && this.#start.from === undefined);
+    this.#partial = true;
     return { ...this.#wish, ...this.#start };
   }
 
@@ -285,7 +285,10 @@ export class Subscription {
       this.paused = true;
       return this.#connection.pause(this);
     }
-    if (kind === "subscribed") this.#db = body.db;
+    if (kind === "subscribed") {
+      this.#db = body.db;
+      this.#partial = this.#start.from == null && !(this.named && this.#start.from === undefined); // a known name may go on
+    }
     if (kind === "snapshot") this.#partial = !body.last;
     if (PLACED.has(kind) && !this.#partial) {
       this.#start = { from: body.tx, db: this.#db };
