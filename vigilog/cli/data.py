@@ -71,7 +71,7 @@ def init(
             data=data,
             strategy=strategy and strategy.value,
             define=define,
-            retain={key: _number(key, value) for key, value in _pairs(retain, "--retain").items()} or None,
+            retain={key: _number(key, value) for key, value in pairs(retain, "--retain").items()} or None,
             warehouse=warehouse,
             memory=None if memory is None else memory * 2**20,
             report=report,
@@ -101,7 +101,7 @@ def load(
     ] = None,
 ) -> None:
     """Adds the rows of a source to a base relation, in one transaction."""
-    options = _pairs(option, "--option")
+    options = pairs(option, "--option")
     with interruptible(), progress() as report, _opened(data, report) as db:
         outcome = (db.sync if sync else db.load)(relation, source, **options)
         changes = [len(delta.plus) + len(delta.minus) for delta in outcome.changes.values()]
@@ -241,7 +241,7 @@ def _opened(data: Path, report: Report | None = None) -> Durable:
     return open_program(data=data, report=report)
 
 
-def _pairs(given: list[str] | None, option: str) -> dict[str, str]:
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
     found = [part.partition("=") for part in given or ()]
     wrong = [key for key, sign, _ in found if not sign or not key]
     if wrong:
