@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,7 @@ import playwright
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests.service.conftest import Server
+from tests.service.conftest import Serving
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
@@ -80,7 +80,8 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-def test_a_page_shows_a_view_as_it_changes(server: Server, page: Page, pages: str) -> None:
+def test_a_page_shows_a_view_as_it_changes(serving: Callable[..., Serving], page: Page, pages: str) -> None:
+    server = serving("--origin", pages)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     tell(server, {"insert": {"edge": [["a", "b"], ["b", "c"]]}})
@@ -103,5 +104,5 @@ def test_a_page_shows_a_view_as_it_changes(server: Server, page: Page, pages: st
     assert not errors
 
 
-def tell(server: Server, transaction: object) -> None:
+def tell(server: Serving, transaction: object) -> None:
     httpx.post(f"{server.url}/v1/transactions", json=transaction).raise_for_status()

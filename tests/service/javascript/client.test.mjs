@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { renameSync } from "node:fs";
 import { describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { connect, VigilogError } from "../../../vigilog/client/javascript/vigilog.js";
 import { serve, vigilog } from "./server.mjs";
 
@@ -8,9 +10,9 @@ const sorted = (rows) => [...rows].map((row) => row.map(String)).sort();
 const chain = (length) => Array.from({ length }, (_, n) => [`n${n}`, `n${n + 1}`]);
 
 /** A client that is closed at the end of the test, on a server that is, too. */
-async function served(t, { options, limits = SMALL } = {}) {
-  const server = await serve(t, ...limits);
-  const client = connect(server.url, options);
+async function served(t, init) {
+  const server = await serve(t, { init, serve: () => SMALL });
+  const client = connect(server.url);
   t.after(() => client.close());
   return { server, client };
 }
@@ -166,8 +168,10 @@ describe("a copy", () => {
     const { client } = await served(t);
     const good = await client.enroll("closure");
     await assert.rejects(client.enroll("nothing"), { name: "VigilogError", code: "unknown-relation" });
-    await assert.rejects(client.enroll({ view: "closure", qos: { every: -1 } }), VigilogError);
-    await assert.rejects(client.enroll({ query: "closure(" }), { code: "syntax" });
+    const [bad, other] = await Promise.allSettled([client.enroll({ view: "closure", qos: { every: -1 } }), client.enroll("level")]);
+    assert.match(bad.reason.message, /every/);
+    assert.equal(other.status, "fulfilled");
+    await assert.rejects(client.enroll({ query: "closure(" }), /too early/);
     await assert.rejects(client.enroll({ view: "closure", qos: { precision: "counts" } }), TypeError);
     await assertRight(client, good);
   });
@@ -221,6 +225,30 @@ describe("when the server goes away", () => {
     assert.deepEqual(sorted((await until("change")).plus), [["a", "c"], ["b", "c"]]);
   });
 
+  test("a gap: the copy is taken anew, and the difference told", async (t) => {
+    const { server, client } = await served(t, ["--retain", "transactions=5"]);
+    await client.tell({ insert: { edge: [["a", "b"], ["c", "d"]] } });
+    const kinds = [];
+    const events = client.subscribe("closure");
+    const reading = (async () => {
+      for await (const { kind, tx } of events) {
+        if (kind !== "progress") kinds.push(kind);
+        if (kind === "snapshot" && tx > 1) break;
+      }
+    })();
+    const changes = [];
+    const view = await client.enroll("closure");
+    view.onChange((change) => changes.push(change));
+    await server.stop();
+    const line = (n) => JSON.stringify({ insert: { seen: [[n]] } });
+    vigilog(["tell", server.data], [...Array.from({ length: 1100 }, (_, n) => line(n)), '{"delete": {"edge": [["a", "b"]]}, "insert": {"edge": [["d", "e"]]}}'].join("\n"));
+    await server.start();
+    await reading;
+    await assertRight(client, view);
+    assert.deepEqual(kinds, ["subscribed", "snapshot", "closing", "gap", "subscribed", "snapshot"]);
+    assert.deepEqual(changes.map(({ plus, minus }) => [sorted(plus), sorted(minus)]), [[[["c", "e"], ["d", "e"]], [["a", "b"]]]]);
+  });
+
   test("another history: the copy is taken anew, and the difference told", async (t) => {
     const { server, client } = await served(t);
     await client.tell({ insert: { edge: [["a", "b"]] } });
@@ -229,23 +257,39 @@ describe("when the server goes away", () => {
     view.onChange(({ plus, minus }) => events.push([plus, minus]));
     await server.stop();
     const [backup, moved] = [`${server.folder}/backup`, `${server.folder}/old`];
-    vigilog("backup", server.data, backup);
+    vigilog(["backup", server.data, backup]);
     await server.start();
     await view.waitFor((await client.tell({ insert: { edge: [["x", "y"]] } })).tx);
     await server.stop();
-    const { renameSync } = await import("node:fs");
     renameSync(server.data, moved);
-    vigilog("restore", backup, server.data);
+    vigilog(["restore", backup, server.data]);
     const { db } = view.position;
     await server.start();
     await view.waitFor(0);
-    while (view.position.db === db) await new Promise((resolve) => setTimeout(resolve, 20));
+    while (view.position.db === db) await sleep(20);
     assert.deepEqual(view.rows(), [["a", "b"]]);
     assert.deepEqual(events, [[[["x", "y"]], []], [[], [["x", "y"]]]]);
     await assert.rejects(async () => {
       for await (const event of client.subscribe({ view: "closure", from: 1, db })) assert.fail(event.kind);
     }, { code: "history" });
   });
+});
+
+test("with tokens: calls and subscriptions say theirs, and without one nothing is told", async (t) => {
+  let token;
+  const server = await serve(t, {
+    serve: (folder) => {
+      token = vigilog(["token", `${folder}/tokens.json`, "reader", "--read", "closure"]).trim().split(/\s/).at(-1);
+      return ["--tokens", `${folder}/tokens.json`];
+    },
+  });
+  const [reader, stranger] = [connect(server.url, { token }), connect(server.url)];
+  t.after(() => (reader.close(), stranger.close()));
+  assert.deepEqual((await reader.enroll("closure")).rows(), []);
+  await assert.rejects(reader.enroll("level"), { code: "forbidden" });
+  await assert.rejects(reader.tell({ insert: { edge: [["a", "b"]] } }), { status: 403 });
+  await assert.rejects(stranger.enroll("closure"), VigilogError);
+  await assert.rejects(stranger.views(), { status: 401 });
 });
 
 describe("a subscription", () => {
@@ -261,6 +305,8 @@ describe("a subscription", () => {
       if (event.kind === "change" && event.tx === 3) break; // not dealt with
     }
     assert.deepEqual(first.filter((kind) => kind !== "progress"), ["subscribed", "snapshot", "change", "change"]);
+    const noted = async () => (await client.call("GET", "v1/subscriptions")).subscriptions[0].tx;
+    while ((await noted()) !== 2) await sleep(50); // the server writes it down every now and then
     await server.kill();
     await server.start();
     const again = client.subscribe(spec);
@@ -284,6 +330,7 @@ describe("a subscription", () => {
     for await (const event of events) {
       if (event.kind === "snapshot") for (let n = 0; n < 1500; n += 50) last = (await Promise.all(Array.from({ length: 50 }, (_, k) => client.tell({ insert: { edge: [[`x${n + k}`, "y"]] } })))).at(-1).tx;
       if (event.kind === "snapshot") await quick.waitFor(1500);
+      if (event.kind === "snapshot") assert.ok(events.paused);
       if (event.kind === "change") seen.push(event.tx);
       if (event.tx >= 1500) break;
     }

@@ -1,10 +1,10 @@
 // A real server in a process of its own, on a port that stays the same when it is started again.
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 
 const PYTHON = process.env.VIGILOG_PYTHON ?? "python3";
 
@@ -29,21 +29,23 @@ level(i, n) :- stock(i, n).
 big(n) :- seen(n), n > 1000.
 `;
 
-export async function serve(test, ...options) {
+/** `init` and `serve` are options of these commands; `serve` may depend on the folder. */
+export async function serve(test, { init = [], serve = () => [] } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "vigilog-"));
   const program = join(folder, "program.dl");
-  const data = join(folder, "data");
+  const [data, log] = [join(folder, "data"), join(folder, "log")];
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
+  const options = serve(folder);
   writeFileSync(program, PROGRAM);
+  if (init.length) vigilog(["init", program, "--data", data, ...init]);
   let process = null;
 
   const start = async () => {
-    process = spawn(PYTHON, ["-m", "vigilog.cli.main", "serve", program, "--data", data, "--port", String(port), ...options], { stdio: ["ignore", "ignore", "inherit"] });
-    while (!(await fetch(`${url}/health`).then((answer) => answer.ok, () => false))) {
-      if (process.exitCode !== null) throw new Error(`the server ended with ${process.exitCode}`);
-      await sleep(50);
-    }
+    const words = ["-m", "vigilog.cli.main", "serve", program, "--data", data, "--port", String(port), "--no-spark", ...options];
+    process = spawn(PYTHON, words, { stdio: ["ignore", "pipe", openSync(log, "a")] });
+    const [line] = await Promise.race([once(process.stdout, "data"), once(process, "exit").then(() => [""])]);
+    if (!String(line).includes("http://")) throw new Error(`it did not start: ${readFileSync(log)}`);
   };
   const end = (signal) =>
     new Promise((resolve) => {
@@ -61,8 +63,8 @@ export async function serve(test, ...options) {
   return server;
 }
 
-export function vigilog(...words) {
-  const { status, stdout, stderr } = spawnSync(PYTHON, ["-m", "vigilog.cli.main", ...words], { encoding: "utf8" });
+export function vigilog(words, input) {
+  const { status, stdout, stderr } = spawnSync(PYTHON, ["-m", "vigilog.cli.main", ...words], { encoding: "utf8", input });
   if (status !== 0) throw new Error(stderr);
   return stdout;
 }

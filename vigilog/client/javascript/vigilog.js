@@ -143,6 +143,7 @@ class Connection {
   #timer = null;
   #watch = null;
   #attempt = 0;
+  #said = false;
 
   constructor(address, WebSocket) { Object.assign(this, { address, WebSocket }); }
 
@@ -194,7 +195,7 @@ class Connection {
     socket.onopen = () => {
       if (socket !== this.#socket) return;
       for (const subscription of this.#subscriptions) if (!subscription.paused) this.request(subscription);
-      for (const callback of this.listeners) callback(true);
+      this.#say(true);
     };
     socket.onmessage = ({ data }) => {
       heard = Date.now();
@@ -211,16 +212,17 @@ class Connection {
     clearTimeout(this.#timer);
     this.#timer = this.#subscriptions.size ? setTimeout(() => this.#open(), backoff(this.#attempt++)) : null;
     if (socket?.readyState < 2) socket.close(1000);
-    if (socket) for (const callback of this.listeners) callback(false);
+    this.#say(false);
+  }
+
+  #say(connected) {
+    if (connected !== this.#said) for (const callback of this.listeners) callback(connected);
+    this.#said = connected;
   }
 
   #receive({ id, ...message }) {
     if (message.subscribed) this.#attempt = 0;
-    for (const [kind, body] of Object.entries(message)) {
-      if (id !== undefined) this.#ids.get(id)?.receive(kind, body);
-      // What the server could not read it cannot name: it was one of those it has not answered. `closing` is for all.
-      else for (const each of [...this.#ids.values()]) if (kind === "closing" || (kind === "error" && !each.answered)) each.receive(kind, body);
-    }
+    for (const [kind, body] of Object.entries(message)) this.#ids.get(id)?.receive(kind, body);
   }
 }
 
@@ -238,7 +240,8 @@ export class Subscription {
   #wake = () => {};
   #ended = null;
   #aborted = new AbortController();
-  #acknowledged = 0;
+  #dealtWith = null; // the position that is to be acknowledged
+  #acknowledgedAt = 0;
   #db; // of what comes in
   #history; // of what is delivered
   #columns = {};
@@ -266,19 +269,18 @@ export class Subscription {
   }
 
   close() {
+    this.#acknowledge();
     this.#queue.length = 0;
     this.#end({});
   }
 
   /** What the connection asks for, whenever it opens. */
   request() {
-    this.answered = false;
     this.#partial = true;
     return { ...this.#wish, ...this.#start };
   }
 
   receive(kind, body) {
-    this.answered = true;
     if (kind === "error") return this.#refused(body);
     if (kind === "cancelled") return this.#end({});
     if (kind === "change" && this.#queue.length >= QUEUE) {
@@ -334,7 +336,8 @@ export class Subscription {
           if (event.kind === "gap") this.position = null;
           else if (PLACED.has(event.kind) && event.last !== false) this.position = { db: this.#history, tx: event.tx };
           yield event;
-          this.#dealtWith();
+          this.#dealtWith = this.position;
+          if (!this.#queue.length || Date.now() - this.#acknowledgedAt > 1000) this.#acknowledge();
         }
         if (this.#ended?.error) throw this.#ended.error;
         if (this.#ended) return;
@@ -349,10 +352,12 @@ export class Subscription {
     }
   }
 
-  #dealtWith() {
-    if (!this.named || !this.position || (this.#queue.length && Date.now() - this.#acknowledged < 1000)) return;
-    this.#acknowledged = Date.now();
-    this.ack();
+  /** Unless the server, after a new beginning, does not know yet how far this is. */
+  #acknowledge() {
+    if (!this.named || this.#partial || !this.#dealtWith || this.#dealtWith.db !== this.#db) return;
+    this.ack(this.#dealtWith.tx);
+    this.#acknowledgedAt = Date.now();
+    this.#dealtWith = null;
   }
 
   /** A message with its values read, and its rows fetched if they were only named; null if they are no longer to be had. */
