@@ -30,7 +30,7 @@ from vigilog.language.printer import show
 from vigilog.language.syntax import Program
 
 CASES = cases(CHANGES)
-STRATEGIES = ["auto", "external", "materialized"]
+STRATEGIES = ["auto", "external", "materialized", "counted"]
 Rows = dict[str, set[tuple[Any, ...]]]
 
 
@@ -127,12 +127,13 @@ def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("case", "strategy"),
-    list(zip(CASES[::3], cycle(["external", "materialized"]), strict=False)),
+    ("case", "way"),
+    list(zip(CASES[::3], cycle(["external", "materialized", "recomputed"]), strict=False)),
     ids=lambda part: getattr(part, "path", Path(str(part))).stem,
 )
-def test_changes_on_spark(case: Case, strategy: str, tmp_path: Path) -> None:
-    with opened(case, tmp_path, strategy, engine="spark") as database:
+def test_changes_on_spark(case: Case, way: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"strategy": "external", "budget": 0} if way == "recomputed" else {"strategy": way}
+    with opened(case, tmp_path, engine="spark", **options) as database:
         for step in case.steps:
             assert applied(database, step.transaction) == step.expect, step.transaction
 
@@ -208,3 +209,38 @@ def test_every_change_has_its_reason(case: Case, strategy: str, tmp_path: Path) 
 
 def judge(database: Database) -> Judge:
     return Judge(database.program, {name: database.rows(name) for name in database.homes})
+
+
+def test_every_operation_in_python() -> None:
+    program = ".decl stock(item: symbol, n: number)\n.key stock(item)\n.output stock\n"
+    with open_program(program, {"stock": [("nail", 1), ("bolt", 2), ("nut", 3)]}) as database:
+        with database.transaction() as tx:
+            tx.insert("stock", [("gear", 4)])
+            tx.delete("stock", [("nut", 3)])
+            tx.update("stock", [(("nail", 1), ("nail", 10))])
+            tx.upsert("stock", [["bolt", 20]])
+        assert tx.changes["stock"] == Delta(
+            frozenset({("gear", 4), ("nail", 10), ("bolt", 20)}), frozenset({("nut", 3), ("nail", 1), ("bolt", 2)})
+        )
+        with database.transaction() as tx:
+            tx.delete_key("stock", [("gear",), ("absent",)])
+        assert tx.changes["stock"].minus == {("gear", 4)}
+
+
+@pytest.mark.parametrize("strategy", ["external", "auto"])
+def test_a_budget_on_spark(strategy: str) -> None:
+    edges = {"edge": [("a", "b"), ("b", "a"), ("b", "c")]}
+    program = ".decl edge(x: symbol, y: symbol)\n.decl closure(x: symbol, y: symbol)\n.output closure\n"
+    program += "closure(x, y) :- edge(x, y).\nclosure(x, y) :- edge(x, z), closure(z, y).\n"
+    lost = {"closure": Delta(minus=frozenset({("a", "c"), ("b", "c")}))}
+    change = {"delete": {"edge": [["b", "c"]]}}
+    with open_program(program, edges, strategy=strategy, engine="spark", budget=1) as database:
+        assert database.apply(change) == lost
+        assert database.stats.recomputed == "more than 1 rows were derived on demand"
+    with open_program(program, edges, strategy=strategy, engine="spark", budget=1, strict=True) as database:
+        if strategy == "auto":
+            assert database.apply(change) == lost, "it is stored, so it may be recomputed"
+            return
+        with pytest.raises(VigilogError, match="strict"):
+            database.apply(change)
+        assert ("b", "c") in database.rows("edge") and ("a", "c") in database.view("closure")

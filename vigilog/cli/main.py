@@ -41,8 +41,6 @@ from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
-from vigilog.planning.sparksql import SparkDialect
-from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.passes import rewrite
 
 app = typer.Typer(
@@ -205,7 +203,7 @@ def explain(
     given = checked(program).program
     if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
-    print(explained(given, show, view, SparkDialect() if engine is Engine.spark else SqliteDialect(), strategy.value))
+    print(explained(given, show, view, engine.value, strategy.value))
 
 
 def opened(path: Path, facts: Path | None, strategy: str) -> Database:

@@ -49,7 +49,7 @@ class Database:
         budget: int | None = None,
         strict: bool = False,
     ) -> None:
-        made = compiled(program, facts.keys(), strategy)
+        made = compiled(program, facts.keys(), strategy, engine)
         views: Views
         if engine == "spark":
             from vigilog.executors.spark.views import SparkViews
@@ -57,7 +57,7 @@ class Database:
             sources = {made.homes[name]: source for name, source in facts.items()}
             told = {made.homes[name]: rows for name, rows in made.stated.items()}
             needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
-            views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told)
+            views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told, budget=budget, strict=strict)
         else:
             rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
             views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict)
@@ -234,10 +234,25 @@ class Pending:
         self.changes: dict[str, Delta] = {}
 
     def insert(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
-        self.collected.setdefault("insert", {}).setdefault(relation, []).extend(map(tuple, rows))
+        self._collect("insert", relation, map(tuple, rows))
 
     def delete(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
-        self.collected.setdefault("delete", {}).setdefault(relation, []).extend(map(tuple, rows))
+        self._collect("delete", relation, map(tuple, rows))
+
+    def update(self, relation: str, pairs: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
+        """Replaces rows, each given with the one that takes its place; an old row that is not there is an error."""
+        self._collect("update", relation, ({"old": tuple(old), "new": tuple(new)} for old, new in pairs))
+
+    def upsert(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
+        """Inserts rows in the place of those with the same key."""
+        self._collect("upsert", relation, map(tuple, rows))
+
+    def delete_key(self, relation: str, keys: Iterable[Iterable[Any]]) -> None:
+        """Deletes the rows that have some keys."""
+        self._collect("delete_key", relation, map(tuple, keys))
+
+    def _collect(self, operation: str, relation: str, given: Iterable[Any]) -> None:
+        self.collected.setdefault(operation, {}).setdefault(relation, []).extend(given)
 
 
 def _lists(facts: Facts | None) -> dict[str, list[list[Any]]]:
