@@ -19,6 +19,7 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import VigilogError
 from vigilog.core.values import row_text, sorted_rows
+from vigilog.engine import database as engine
 from vigilog.engine.database import Database
 from vigilog.engine.opening import open_program
 from vigilog.engine.places import inputs
@@ -244,3 +245,38 @@ def test_a_budget_on_spark(strategy: str) -> None:
         with pytest.raises(VigilogError, match="strict"):
             database.apply(change)
         assert ("b", "c") in database.rows("edge") and ("a", "c") in database.view("closure")
+
+
+def test_auto_stores_what_costs_too_much_on_demand() -> None:
+    program = ".decl p, q, r(x: number)\n.output r\nr(x) :- p(x), q(x).\n"
+    with open_program(program, {"q": [(n,) for n in range(9)]}, budget=0) as database:
+        for number in range(5):
+            assert database.apply({"insert": {"p": [[number]]}})["r"].plus == {(number,)}
+            stored = number >= engine.MOST_OVERRUNS - 1
+            assert database.strategies["r"].name == ("materialized" if stored else "external")
+        assert database.strategies["r"].reason.startswith("deriving it on demand went over its budget 3 times")
+        assert not database.stats.recomputed
+
+
+def test_auto_does_not_store_a_recursion_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST_STORED", 30)
+    program = """
+.decl edge, closure, hop, two(x: number, y: number)
+.output closure
+.output two
+closure(x, y) :- edge(x, y).
+closure(x, y) :- edge(x, z), closure(z, y).
+hop(x, y) :- edge(x, y), x < 2.
+hop(x, y) :- hop(x, z), hop(z, y).
+two(x, y) :- hop(x, y), x != y.
+"""
+    path = {"edge": [(n, n + 1) for n in range(20)]}
+    with open_program(program, path) as database:
+        chosen = database.strategies
+        assert (chosen["closure"].name, chosen["two"].name) == ("external", "materialized")
+        assert chosen["closure"].reason == "closure has more than 30 rows, too many to store"
+        assert "closure" not in database.stored
+        assert database.apply({"insert": {"edge": [[20, 21]]}})["closure"].plus == {(n, 21) for n in range(21)}
+        assert len(database.view("closure")) == 21 * 22 // 2
+    with open_program(program, path, strategy="materialized") as database:
+        assert database.strategies["closure"].name == "materialized", "it was asked for"

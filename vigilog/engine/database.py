@@ -23,12 +23,15 @@ from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Views
+from vigilog.executors.watch import TooManyRows
 from vigilog.files.place import Place
 from vigilog.language.goal import parse_goal
+from vigilog.language.strata import components
 from vigilog.language.syntax import Program
-from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, choose_strategies
+from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
 from vigilog.rewriting.relevant import relevant
 
+MOST_STORED = 10_000_000  # rows of a recursion that `auto` stores in memory
 MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored
 
 Facts = Mapping[str, Iterable[Iterable[Any]]]
@@ -59,12 +62,10 @@ class Database:
             needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
             views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told, budget=budget, strict=strict)
         else:
-            rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
-            views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict)
-        self.overruns = (
-            0 if strategy == "auto" and engine != "spark" else None
-        )  # how often deriving on demand cost too much, where that matters
-        self.lock = RLock()
+            made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None)
+        # how often deriving on demand cost too much, where that matters
+        self.overruns = 0 if strategy == "auto" and engine != "spark" else None
+        self.budget, self.strict, self.lock = budget, strict, RLock()
         self._use(made, views, Counting())
         try:
             check_keys(self.program, self.base)
@@ -115,16 +116,18 @@ class Database:
         work()
 
     def _store_views(self) -> None:
-        """Stores what was derived on demand until now, since that has turned out to cost too much."""
+        """Stores what was derived on demand until now, since that has turned out to cost too much; not recursions, which are not stored only if they are too large."""
         reason = f"deriving it on demand went over its budget {MOST_OVERRUNS} times ({self.stats.recomputed})"
-        stored = choose_strategies(self.plain, self.program.outputs, MATERIALIZED)
-        changed = {name: replace(stored[name], reason=reason) for name, chosen in self.strategies.items() if chosen.name == EXTERNAL}
-        self._rebuild(self.compiled.with_strategies(changed))
+        recursive = recursive_relations(self.plain)
+        external = [name for name, chosen in self.strategies.items() if chosen.name == EXTERNAL]
+        changed = [name for name in external if depends_on(self.plain, name).isdisjoint(recursive)]
+        if changed:
+            self._rebuild(self.compiled.with_strategies(dict.fromkeys(changed, Strategy(MATERIALIZED, reason))))
 
     def _rebuild(self, made: Compiled) -> None:
         """Goes on with other tables over the same base."""
         rows = {home: set(self.views.rows(home)) for home in self.homes.values()}
-        before, views = self.views, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored)
+        before, views = self.views, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, (), self.budget, self.strict)
         self._use(made, views, self.step.ledger, self.step.listeners)
         before.close()
 
@@ -253,6 +256,19 @@ class Pending:
 
     def _collect(self, operation: str, relation: str, given: Iterable[Any]) -> None:
         self.collected.setdefault(operation, {}).setdefault(relation, []).extend(given)
+
+
+def _in_memory(
+    made: Compiled, facts: Mapping[str, Iterable[Row] | Place], budget: int | None, strict: bool, most: int | None
+) -> tuple[Compiled, EmbeddedViews]:
+    """The tables of a program on SQLite; views on recursions that turn out to have more rows than `most` are not stored."""
+    while True:
+        rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
+        try:
+            return made, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict, most=most)
+        except TooManyRows as large:
+            relations = next(component.relations for component in components(made.plain) if str(component) == large.doing)
+            made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))
 
 
 def _lists(facts: Facts | None) -> dict[str, list[list[Any]]]:

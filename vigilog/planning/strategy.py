@@ -40,6 +40,12 @@ def choose_strategies(program: Program, views: Iterable[str], wanted: str, engin
     return found
 
 
+def kept_by_none(program: Program, strategies: Mapping[str, Strategy], large: Iterable[str], reason: str) -> dict[str, Strategy]:
+    """The views that cannot be stored, because they rest on relations that are too large for that: their strategy instead."""
+    stored = [view for view, strategy in strategies.items() if strategy.name != EXTERNAL]
+    return {view: Strategy(EXTERNAL, reason) for view in stored if not depends_on(program, view).isdisjoint(large)}
+
+
 def stored_relations(program: Program, strategies: Mapping[str, Strategy]) -> set[str]:
     """The derived relations to store: views that are to be, and what they are derived from."""
     derived = {rule.head.relation for rule in program.rules}
