@@ -280,3 +280,14 @@ two(x, y) :- hop(x, y), x != y.
         assert len(database.view("closure")) == 21 * 22 // 2
     with open_program(program, path, strategy="materialized") as database:
         assert database.strategies["closure"].name == "materialized", "it was asked for"
+
+
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+def test_a_view_in_memory_as_a_spark_frame(engine: str) -> None:
+    program = ".decl p, q(x: number, y: symbol)\n.decl some()\n.output q\n.output some\nq(x + 1, y) :- p(x, y).\nsome() :- p(_, _).\n"
+    with open_program(program, {"p": [(1, "a"), (2, "b")]}, engine=engine) as database:
+        assert sorted(map(tuple, database.frame("q").collect())) == [(2, "a"), (3, "b")]
+        assert sorted(map(tuple, database.frame("p").collect())) == [(1, "a"), (2, "b")]
+        assert database.frame("some").count() == 1
+        with pytest.raises(VigilogError, match="no relation r"):
+            database.frame("r")

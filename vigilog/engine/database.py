@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
@@ -23,13 +23,16 @@ from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Views
-from vigilog.executors.watch import TooManyRows
+from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import parse_goal
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program
 from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
 from vigilog.rewriting.relevant import relevant
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 MOST_STORED = 10_000_000  # rows of a recursion that `auto` stores in memory
 MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored
@@ -150,6 +153,18 @@ class Database:
             if name in self.stored or self.homes.get(name) == name:
                 return set(self.views.rows(name))
             return set(self.ask(self.whole(name)))
+
+    def frame(self, name: str) -> DataFrame:
+        """A view, or a base relation, as a Spark DataFrame, as of now."""
+        from vigilog.executors.spark.bulk import Bulk
+        from vigilog.executors.spark.views import SparkViews
+
+        ensure_known(self.program, name)
+        with self.lock:
+            if isinstance(self.views, SparkViews) and (name in self.views.views or self.homes.get(name) == name):
+                return self.views.frame(name)
+            with closing(Bulk(self.plain, Watch())) as bulk:
+                return bulk.local(name, sorted_rows(self.view(name)))
 
     def whole(self, name: str) -> str:
         """The goal that asks for all rows of a relation."""
