@@ -23,6 +23,7 @@ from vigilog.cli.arguments import (
     ProgramPath,
     Strategy,
     StrategyOption,
+    bounded,
     checked,
     examples,
     interruptible,
@@ -92,7 +93,8 @@ def run(
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
     with interruptible(), progress() as report:
         watch = Watch(max_rounds, timeout, report)
-        finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
+        with bounded(watch):
+            finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
     print(end="", flush=True)
     if verbose:
