@@ -23,6 +23,7 @@ from vigilog.cli.arguments import (
     ProgramPath,
     Strategy,
     StrategyOption,
+    bounded,
     checked,
     examples,
     interruptible,
@@ -41,8 +42,6 @@ from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
-from vigilog.planning.sparksql import SparkDialect
-from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.passes import rewrite
 
 app = typer.Typer(
@@ -94,7 +93,8 @@ def run(
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
     with interruptible(), progress() as report:
         watch = Watch(max_rounds, timeout, report)
-        finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
+        with bounded(watch):
+            finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
     print(end="", flush=True)
     if verbose:
@@ -205,7 +205,7 @@ def explain(
     given = checked(program).program
     if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
-    print(explained(given, show, view, SparkDialect() if engine is Engine.spark else SqliteDialect(), strategy.value))
+    print(explained(given, show, view, engine.value, strategy.value))
 
 
 def opened(path: Path, facts: Path | None, strategy: str) -> Database:

@@ -103,7 +103,7 @@ class Large:
         if stored is None:
             stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
         read = {home: self.source(name) for home, name in names.items() if home in program.relations}
-        return SparkViews(program, outputs, read, stored, Watch(report=self.db.report))
+        return SparkViews(program, outputs, read, stored, Watch(report=self.db.report), budget=self.db.budget, strict=self.db.strict)
 
     def compact(self, relations: Iterable[str]) -> dict[str, int]:
         """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""

@@ -260,8 +260,8 @@ class Tables:
     def translated(self, reason: sqlite3.OperationalError) -> BaseException:
         if self.stopped is not None:
             return self.stopped
-        if "interrupted" in str(reason) or "user-defined" in str(reason):  # only Ctrl-C makes our functions raise
-            return KeyboardInterrupt()
+        if "interrupted" in str(reason) or "user-defined" in str(reason):  # only Ctrl-C, and an alarm like it, makes our functions raise
+            return self.watch.timed_out() if self.watch.expired else KeyboardInterrupt()
         if any(limit in str(reason) for limit in _LIMITS):
             return Stopped(
                 f"{self.watch.doing}: a rule is too large for SQLite ({reason}); name a part of it as a relation of its own", "limit"
