@@ -41,7 +41,7 @@ from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.views import Views
 from vigilog.executors.watch import Report
-from vigilog.files.place import Place
+from vigilog.files.place import Place, is_uri
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
@@ -119,7 +119,7 @@ class Durable(Database):
         with self.writing():
             for name, value in settings.items():
                 if value is not None:
-                    self.file.put(name, value)
+                    self.file.put(name, self._own_warehouse(value) if name == "warehouse" else value)
             if not known:
                 self.write_program(current)
                 self.file.put("given", json.dumps(sorted(facts)))
@@ -134,6 +134,16 @@ class Durable(Database):
         if known and program and known != text:
             self.redefined = changed_statements(known, text)
             self.redefinition = redefine(self, program)
+
+    def _own_warehouse(self, stated: str) -> str:
+        """A folder of this database's own in the warehouse that is stated, which it may share with others."""
+        place = stated.rstrip("/") if is_uri(stated) else str(Path(stated).absolute())
+        before = self.file.get("warehouse", default_warehouse(self.folder))
+        if f"{before}/".startswith(f"{place}/"):
+            return str(before)
+        if self.file.connection.execute("SELECT count(*) FROM vigilog_snapshots").fetchone()[0]:
+            raise DataError(f"{self.folder} has snapshots in {before}; its warehouse cannot be another now", "warehouse")
+        return f"{place}/{self.file.history}"
 
     def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
@@ -271,7 +281,7 @@ class Durable(Database):
                 outcome = super().take(transaction, keep=keep, kind=kind)
             finally:
                 self.book.source = self.book.request = None
-            if keep and isinstance(self.views, MixedViews):
+            if keep and outcome.changes:
                 self._afterwards(lambda: self.store.compact_if_due(outcome.changes))
             return outcome
 
@@ -374,8 +384,8 @@ class Durable(Database):
 
     @property
     def oldest(self) -> int:
-        """The oldest transaction whose state can be looked at: what came later is in the log, and in the words of this program."""
-        return max(self.book.log.first, int(self.file.get("defined", 0)))
+        """The oldest transaction whose state can be looked at: what came later is in the log, in the words of this program, and in rows that come to one process."""
+        return max(self.book.log.first, int(self.file.get("defined", 0)), int(self.file.get("bulk", 0)))
 
     @property
     def resident(self) -> EmbeddedViews:
@@ -394,7 +404,12 @@ class Durable(Database):
         if tx > self.tx:
             raise DataError(f"there is no transaction {tx} yet: the last is {self.tx}", "future")
         if tx < self.oldest:
-            raise DataError(f"transaction {tx} is not retained: states from {self.oldest} to {self.tx} can be looked at", "gap")
+            reasons = {
+                self.book.log.first: "older ones are not retained",
+                int(self.file.get("bulk", 0)): "it changed more rows than come to one process",
+            }
+            why = reasons.get(self.oldest, "it changed the program")
+            raise DataError(f"the state after transaction {tx} cannot be looked at: the oldest is that after {self.oldest} ({why})", "gap")
         undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
         self.views.apply(undo, lambda _: look(), keep=False)
 
@@ -483,12 +498,13 @@ class Durable(Database):
                 if name not in self.homes:
                     raise DataError(f"{name} is derived by rules; only base relations have snapshots", "derived")
             self.book.sweep()
+            self.store.sweep()
             return self.store.compact(wanted)
 
-    def make_large(self, relation: str) -> None:
-        """From now on a relation is not resident."""
-        self.large |= {relation}
-        self.build(self.compiled, {})
+    def move(self, large: frozenset[str], rows: Mapping[str, Iterable[Row]] | None = None) -> None:
+        """From now on these relations are not resident; those that come back, do so with their rows."""
+        self.large = large
+        self.build(self.compiled, rows or {})
 
     # -- care
 
@@ -511,6 +527,8 @@ class Durable(Database):
             self.followed.stop()  # before the lock is taken, which they may be waiting for
         self.readers.close()
         with self.lock:
+            if self.file.closed:
+                return
             try:
                 self.views.close()
             finally:

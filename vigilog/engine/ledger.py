@@ -146,6 +146,12 @@ class Book:
                     found[relation] = found.get(relation, Delta()).then(self.delta(relation, said))
         return found
 
+    def changed(self, tx: int) -> int:
+        """How many rows of base relations a transaction has changed."""
+        entry = next(iter(self.log.entries(tx - 1)))
+        parts = [part for said in entry.changes.values() for part in said.values()]
+        return sum(part["rows"] if isinstance(part, dict) else len(part) for part in parts)
+
     # -- retention
 
     def prune(self) -> None:
@@ -184,13 +190,12 @@ class Book:
     def sweep(self) -> None:
         """Removes segments that no entry names: those of transactions that were not committed."""
         if self.segments.folder.is_dir():
-            named = {
-                part["segment"]
-                for said in self.log.said(self.last)
-                for part in said.values()
-                if isinstance(part, dict) and "segment" in part
-            }
-            self.segments.keep_only(named)
+            self.segments.keep_only(self.named("segment"))
+
+    def named(self, kind: str) -> set[str]:
+        """The segments, or the locations in the warehouse, that entries name."""
+        parts = (part for said in self.log.said(self.last) for part in said.values())
+        return {part[kind] for part in parts if isinstance(part, dict) and kind in part}
 
 
 @lru_cache(maxsize=16)
