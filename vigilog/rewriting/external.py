@@ -34,6 +34,7 @@ from vigilog.language.syntax import (
     atoms,
     names,
 )
+from vigilog.rewriting.copies import without_copies
 from vigilog.rewriting.demand import Demand
 from vigilog.rewriting.magic import definitions_of, levels
 from vigilog.rewriting.maintain import deletions, insertions
@@ -98,7 +99,9 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
             made |= {naming(name, "del"), naming(name, "ins")}
         declarations |= {other: replace(declaration, relation=other) for other in sorted(made)}
     declarations |= demand.declarations
-    rewritten = replace(program, declarations=tuple(declarations.values()), directives=(), rules=tuple(demand.rules))
+    told = {name for state in states.values() for name in (state.new, state.lost, state.gained)}
+    kept = tuple(without_copies(demand.rules, keep=told | old.keys()))
+    rewritten = replace(program, declarations=tuple(declarations.values()), directives=(), rules=kept)
     return External(rewritten, states, order, tables)
 
 

@@ -202,7 +202,8 @@ class ExternalViews:
                 state.gained: (name, work(name, "plus")),
             }
         inputs = [name for state in states.values() for name in (state.lost, state.gained)]
-        self.machine = DemandMachine(external.program, external.levels, tables, physical, inputs, states)
+        told = [name for state in external.states.values() for name in (state.lost, state.gained)]
+        self.machine = DemandMachine(external.program, external.levels, tables, physical, inputs, states, told)
 
     def plan(self, changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
         return self.machine.plan(self._filled(changes), changes, rows)
