@@ -88,6 +88,31 @@ STORE = {
     "disk": "The disk is full. Nothing was changed.",
 }
 
+SERVICE = {
+    "connection": "A server cannot be reached, or was lost before it answered.",
+    "message": "What a client or a server has sent is none of its messages, or does not fit what was sent before.",
+    "token": "No token was said, or one that the server does not know, or not any more.",
+    "forbidden": "The token may not do this, or the page that asks may not.",
+    "tokens": "A file of tokens is none.",
+    "size": "A body, a message or a transaction is larger than a limit of the server.",
+    "rate": "The token has made more requests than it may; `Retry-After` says how long to wait.",
+    "limit": "There are as many subscriptions or queries as a limit of the server allows.",
+    "method": "There is no such call for this path.",
+    "column": "A column is bound that the view does not have.",
+    "bind": "A query cannot be bound; it says its values itself.",
+    "id": "A message is about a subscription that this connection does not have, or has already.",
+    "ack": "A transaction was acknowledged that was not sent yet.",
+    "history": "A position belongs to another history of the database: a backup was restored in between.",
+    "gap": "A change that is needed is no longer retained, or was of other columns; a first answer follows.",
+    "definition": "A view was dropped or declared anew. The subscription has ended.",
+    "taken-over": "Another connection goes on with this name.",
+    "cancelled": "The subscription was cancelled by another connection.",
+    "unknown-subscription": "There is no subscription of this name.",
+    "stopping": "The server is stopping; try again when it is back.",
+    "closed": "The database was closed while it was read.",
+    "internal": "A mistake of the server, which is in its log.",
+}
+
 SECTIONS = {
     "Errors in a program": PROGRAM,
     "Warnings": WARNINGS,
@@ -95,4 +120,5 @@ SECTIONS = {
     "Errors while running": RUNNING,
     "Errors in a transaction": TRANSACTIONS,
     "Errors of a data folder": STORE,
+    "Errors between client and server": SERVICE,
 }

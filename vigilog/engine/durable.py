@@ -316,28 +316,28 @@ class Durable(Database):
 
     # -- reading
 
-    def ask_typed(self, goal: str, at: int | None = None) -> tuple[tuple[Type, ...], list[Row]]:
-        """The types of a goal's answers, and the answers, now or as of a transaction."""
+    def ask_typed(self, goal: str, at: int | None = None, seconds: float | None = None) -> tuple[tuple[Type, ...], list[Row]]:
+        """The types of a goal's answers, and the answers, now or as of a transaction; looking back takes no longer than some `seconds`."""
         with self.lock, damage(self.file.path):
             if at is None or at == self.tx:
                 return super().ask_typed(goal)
             self.views.prepare(parse_goal(self.program, goal))
             answers: list[tuple[tuple[Type, ...], list[Row]]] = []
-            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)))
+            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)), seconds)
             return answers[0]
 
-    def ask(self, goal: str, at: int | None = None) -> list[Row]:
-        return self.ask_typed(goal, at)[1]
+    def ask(self, goal: str, at: int | None = None, seconds: float | None = None) -> list[Row]:
+        return self.ask_typed(goal, at, seconds)[1]
 
-    def view(self, name: str, at: int | None = None) -> set[Row]:
-        """All rows of an output relation, now or as of a transaction."""
+    def view(self, name: str, at: int | None = None, seconds: float | None = None) -> set[Row]:
+        """All rows of an output relation, now or as of a transaction; looking back takes no longer than some `seconds`."""
         with self.lock, damage(self.file.path):
             if at is None or at == self.tx:
                 return super().view(name)
             ensure_known(self.program, name)
             self.views.prepare(parse_goal(self.program, self.whole(name)))
             rows: set[Row] = set()
-            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)))
+            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)), seconds)
             return rows
 
     def rows(self, name: str) -> set[Row]:
@@ -365,22 +365,31 @@ class Durable(Database):
         return tuple(name for name in self.program.outputs if name not in self.queries.names)
 
     def reads(self, goal: str) -> set[str]:
-        """The relations that a goal asks for."""
-        return {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+        """The relations that a goal asks for: those of the program, not the views of what others follow."""
+        found = {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+        if strange := sorted(found & self.queries.names):
+            raise DataError(f"there is no relation {strange[0]}", "unknown-relation")
+        return found
 
-    def query_reads(self, view: str) -> set[str]:
-        """The relations that a query which is followed asks for."""
+    def reads_of(self, view: str) -> set[str]:
+        """The relations that one must be allowed to read to see a view: itself, or those that a query which is followed asks for."""
+        if view not in self.queries.names:
+            return {view}
         return {atom.relation for rule in self.program.rules if rule.heads[0].relation == view for atom, _ in atoms(rule.body)}
 
-    def follow(self, goal: str) -> Followable:
-        """Makes the answers to a goal a view, whose changes are told like any other's."""
-        with self.lock, damage(self.file.path):
-            return self.queries.follow(goal)
+    def declared(self, view: str) -> int:
+        """The transaction since which a view has the columns that it has."""
+        return self.book.declared(view)
 
-    def unfollow(self, view: str) -> None:
+    def follow(self, goal: str, most: int | None = None) -> Followable:
+        """Makes the answers to a goal a view, whose changes are told like any other's; of such views there are at `most` so many."""
+        with self.lock, damage(self.file.path):
+            return self.queries.follow(goal, most)
+
+    def unfollow(self, *views: str) -> None:
         """Ends what `follow` began."""
         with self.lock, damage(self.file.path):
-            self.queries.drop([view])
+            self.queries.drop(views)
 
     @property
     def oldest(self) -> int:
@@ -399,7 +408,7 @@ class Durable(Database):
         (number,) = self.file.connection.execute(f"SELECT count(*) FROM {quote(file_table(relation))}").fetchone()
         return int(number)
 
-    def _as_of(self, tx: int, look: Callable[[], None]) -> None:
+    def _as_of(self, tx: int, look: Callable[[], None], seconds: float | None) -> None:
         """Looks at the state after a transaction, by undoing, for a moment, what came later."""
         if tx > self.tx:
             raise DataError(f"there is no transaction {tx} yet: the last is {self.tx}", "future")
@@ -411,7 +420,8 @@ class Durable(Database):
             why = reasons.get(self.oldest, "it changed the program")
             raise DataError(f"the state after transaction {tx} cannot be looked at: the oldest is that after {self.oldest} ({why})", "gap")
         undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
-        self.views.apply(undo, lambda _: look(), keep=False)
+        with self.resident.tables.within(seconds):
+            self.views.apply(undo, lambda _: look(), keep=False)
 
     def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
         """What views gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""

@@ -129,6 +129,15 @@ class Book:
         texts = [text for last, text in self._versions if last < tx] or [self._versions[0][1]]
         return _program(texts[-1])
 
+    def declared(self, relation: str) -> int:
+        """The transaction since which a relation has the columns that it has: what it gained and lost before is said in other words."""
+        since, columns = 0, _columns(self.program, relation)
+        for last, text in reversed(self._versions) if self.defined else ():
+            if _columns(_program(text), relation) != columns:
+                return since
+            since = last + 1
+        return 0
+
     def _rows(self, declaration: Declaration, said: Any) -> frozenset[Row]:
         relation, types = declaration.relation, declaration.types
         if isinstance(said, dict):
@@ -201,6 +210,11 @@ class Book:
 @lru_cache(maxsize=16)
 def _program(text: str) -> Program:
     return check(text, "program").program
+
+
+def _columns(program: Program, relation: str) -> tuple[tuple[str, ...], tuple[Type, ...]] | None:
+    declaration = program.relations.get(relation)
+    return None if declaration is None else (declaration.columns, declaration.types)
 
 
 def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:

@@ -197,8 +197,10 @@ def read_client(text: str | bytes) -> ClientMessage:
     """A message of a client. Raises DataError if it is none."""
     try:
         message = _client.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as reason:
+    except msgspec.ValidationError as reason:
         raise DataError(f"this is no message of a client: {reason}", "message") from None
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as reason:
+        raise DataError(f"this is not JSON: {reason}", "json") from None
     said = [name for name in ("subscribe", "ack", "cancel", "ping") if getattr(message, name) is not None]
     if len(said) != 1:
         raise DataError("this is no message of a client: it has one of subscribe, ack, cancel and ping", "message")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -175,6 +176,15 @@ class Tables:
             raise
         if not keep:
             self._roll_back(within)
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """What is done inside takes no longer than some seconds, or is stopped."""
+        self.watch.timeout, self.watch.started, self.watch.doing, self.stopped = seconds, time.monotonic(), "the answer", None
+        try:
+            yield
+        finally:
+            self.watch.timeout = self.stopped = None
 
     @contextmanager
     def together(self) -> Iterator[None]:
