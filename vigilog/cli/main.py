@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from vigilog import __version__
-from vigilog.cli import data, remote
+from vigilog.cli import data, remote, service
 from vigilog.cli.arguments import (
     Engine,
     EngineOption,
@@ -260,7 +260,7 @@ def _fail(error: VigilogError, status: int) -> None:
     sys.exit(status)
 
 
-app.registered_commands += data.app.registered_commands + remote.app.registered_commands
+app.registered_commands += data.app.registered_commands + service.app.registered_commands + remote.app.registered_commands
 
 if __name__ == "__main__":
     main()

@@ -164,9 +164,7 @@ class AsyncClient:
         if self._closed:
             raise ConnectionLost("the client is closed")
         with self.server.losing():
-            answered = await self._http.request(
-                effect.method, self.server.url + effect.path, params=effect.params or None, content=effect.body, headers=effect.headers
-            )
+            answered = await self._http.request(**self.server.request(effect))
             return self.server.response(answered)
 
 

@@ -50,7 +50,7 @@ class _View(msgspec.Struct):
     view: str
     columns: list[Column]
     key: list[str] = []
-    strategy: str = ""
+    strategy: str | None = None
 
 
 class _Views(msgspec.Struct):
@@ -107,6 +107,8 @@ def refusal(response: Response) -> VigilogError:
     try:
         said = msgspec.json.decode(response.body, type=_Error).error
     except msgspec.MsgspecError:
+        if response.status in (401, 403):
+            return DataError(f"the server refuses this token (status {response.status})", "forbidden")
         return DataError(f"the server answered with status {response.status}, and not as Vigilog does", "message")
     return DataError(said.message, said.code)
 
@@ -178,7 +180,7 @@ def _delta(columns: Columns, sides: _Sides) -> Delta:
 
 def views() -> Play[list[Described]]:
     said = read((yield from asked(Request("GET", "/v1/views"))), _Views)
-    return [Described(view.view, read_columns(view.columns, view.key), view.strategy) for view in said.views]
+    return [Described(view.view, read_columns(view.columns, view.key), view.strategy or "") for view in said.views]
 
 
 def bound(names: Iterable[str], bind: Mapping[str, str]) -> Play[dict[str, Value]]:

@@ -166,9 +166,7 @@ class Client:
         if self._closing.is_set():
             raise ConnectionLost("the client is closed")
         with self.server.losing():
-            answered = self._http.request(
-                effect.method, self.server.url + effect.path, params=effect.params or None, content=effect.body, headers=effect.headers
-            )
+            answered = self._http.request(**self.server.request(effect))
             return self.server.response(answered)
 
 

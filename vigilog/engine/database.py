@@ -181,9 +181,9 @@ class Database:
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it; None if it has none."""
         with self.lock:
-            return [proof and proof.rebuilt(self._stated) for proof in self.views.proofs(relation, rows)]
+            return [proof and proof.rebuilt(self.stated_step) for proof in self.views.proofs(relation, rows)]
 
-    def _stated(self, step: Proof) -> Proof:
+    def stated_step(self, step: Proof) -> Proof:
         """A step from a row to the same row where it is stated is none."""
         stated = step.relation in self.homes and any(part.relation == self.homes[step.relation] != step.relation for part in step.because)
         return replace(step, rule="", place="", because=()) if stated else step

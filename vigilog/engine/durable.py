@@ -7,7 +7,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -28,6 +28,8 @@ from vigilog.engine.followed import Followed
 from vigilog.engine.large import MEMORY, Large, default_warehouse
 from vigilog.engine.ledger import Book
 from vigilog.engine.places import source_place
+from vigilog.engine.queries import Followable, Queries
+from vigilog.engine.reading import Question, Readers, State, reading
 from vigilog.engine.redefine import redefine
 from vigilog.engine.status import Status, status
 from vigilog.engine.step import Outcome
@@ -43,7 +45,7 @@ from vigilog.files.place import Place
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
-from vigilog.language.syntax import Program
+from vigilog.language.syntax import Program, atoms
 from vigilog.planning.layout import file_table
 from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
 from vigilog.rewriting.relevant import relevant
@@ -87,6 +89,7 @@ class Durable(Database):
         self.folder, self.report = Path(folder), report
         self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
         self.lock, self.budget, self.strict = RLock(), budget, strict
+        self.readers, self.queries = Readers(self), Queries(self)
         self.troubles: list[str] = []  # what failed after transactions that stand
         self.redefined = ""  # the statements that opening has changed,
         self.redefinition: dict[str, Delta] = {}  # and what that did to views
@@ -122,7 +125,7 @@ class Durable(Database):
             self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
-            made = compiled(current, self.given, strategy)
+            made = self.compile(current)
             made = made.with_strategies(_stored_later(made, json.loads(self.file.get("stored", "{}"))))
             self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
@@ -147,6 +150,11 @@ class Durable(Database):
         return found
 
     # -- the file
+
+    def compile(self, program: Program) -> Compiled:
+        """A program as it is maintained, with the queries that are followed."""
+        given = [name for name in self.given if name in program.relations]
+        return compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -284,14 +292,15 @@ class Durable(Database):
     def define(self, text: str) -> dict[str, Delta]:
         """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone."""
         with self.lock, damage(self.file.path):
-            return redefine(self, defined(self._whole_program(), text))
+            return redefine(self, defined(self.whole_program(), text))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
         with self.lock, damage(self.file.path):
-            return redefine(self, dropped(self._whole_program(), name))
+            return redefine(self, dropped(self.whole_program(), name))
 
-    def _whole_program(self) -> Program:
+    def whole_program(self) -> Program:
+        """The program as it was written, with the rows that it states."""
         return check(self.known_program(), "program").program
 
     # -- reading
@@ -335,6 +344,33 @@ class Durable(Database):
         with damage(self.file.path):
             return super().proofs(relation, rows)
 
+    def reading(self, *questions: str | Question, seconds: float | None = None, budget: int | None = None) -> AbstractContextManager[State]:
+        """A state of the database, to be read while others write: `with db.reading("closure") as state`. See `engine/reading.py`."""
+        return reading(self, questions, seconds, budget)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The views of the program, without those of queries that are followed."""
+        return tuple(name for name in self.program.outputs if name not in self.queries.names)
+
+    def reads(self, goal: str) -> set[str]:
+        """The relations that a goal asks for."""
+        return {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+
+    def query_reads(self, view: str) -> set[str]:
+        """The relations that a query which is followed asks for."""
+        return {atom.relation for rule in self.program.rules if rule.heads[0].relation == view for atom, _ in atoms(rule.body)}
+
+    def follow(self, goal: str) -> Followable:
+        """Makes the answers to a goal a view, whose changes are told like any other's."""
+        with self.lock, damage(self.file.path):
+            return self.queries.follow(goal)
+
+    def unfollow(self, view: str) -> None:
+        """Ends what `follow` began."""
+        with self.lock, damage(self.file.path):
+            self.queries.drop([view])
+
     @property
     def oldest(self) -> int:
         """The oldest transaction whose state can be looked at: what came later is in the log, and in the words of this program."""
@@ -371,6 +407,11 @@ class Durable(Database):
             found = list(self.book.log.changes(since, until))
         for tx, view, said in found:
             yield tx, view, self.book.delta(view, said, tx)
+
+    def segment(self, view: str, said: Mapping[str, Any]) -> Iterable[Row]:
+        """The rows of a change that are not in the outbox itself, but in what it names."""
+        types = self.program.relations[view].types
+        return self.store.rows(types, said["location"]) if "location" in said else self.book.segments.read(dict(said), types)
 
     # -- large data
 
@@ -462,6 +503,7 @@ class Durable(Database):
     def close(self) -> None:
         if "followed" in self.__dict__:
             self.followed.stop()  # before the lock is taken, which they may be waiting for
+        self.readers.close()
         with self.lock:
             try:
                 self.views.close()

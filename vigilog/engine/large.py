@@ -184,8 +184,9 @@ class Large:
             if source:
                 db.book.note_source(*source)
         self._clear_old(home, [after, *([old[0]] if old else [])])
-        db.step.publish(Outcome(tx))
-        return Outcome(tx)
+        outcome = Outcome(tx, far=tuple(name for name, said in views.items() if said))
+        db.step.publish(outcome)
+        return outcome
 
     def _said(self, bulk: Bulk, name: str, difference: Difference) -> dict[str, Any]:
         """A view's change as the outbox says it: its rows if they are few, otherwise where Spark wrote them."""
@@ -204,6 +205,12 @@ class Large:
         after = bulk.after(self.db.homes[relation], current, difference)
         if after.groupBy(*columns).count().where("count > 1").limit(1).count():
             raise DataError(f"{relation} would have several rows with the same key ({', '.join(columns)})", "key")
+
+    def rows(self, types: Sequence[Type], location: str) -> Iterable[Row]:
+        """The rows that Spark wrote for an entry."""
+        from vigilog.spark.snapshots import read_rows
+
+        return read_rows(types, self.located(location))
 
     def is_far(self, name: str) -> bool:
         return isinstance(self.db.views, MixedViews) and self.db.views.is_far(name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
-from vigilog.engine.compiled import Compiled, compiled
+from vigilog.engine.compiled import Compiled
 from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.language.syntax import Declaration, Program
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def redefine(db: Durable, program: Program) -> dict[str, Delta]:
     """Goes on with another program; gives, and publishes, what views gain and lose by that."""
-    given = [name for name in db.given if name in program.relations]
-    made = compiled(program, given, db.file.get("strategy", "auto"))
+    made = db.compile(program)
     old, new = db.compiled.fingerprints(), made.fingerprints()
     carried = _carried(db, made)
     was = {name: (db.program.relations[name], db.view(name)) for name in db.program.outputs if new.get(name) != old[name]}
@@ -32,6 +31,7 @@ def redefine(db: Durable, program: Program) -> dict[str, Delta]:
     enforced = {name: key for name, key in db.program.keys.items() if name in db.base}
     with db.swapping():
         db.write_program(program)
+        db.queries.keep(made.program)
         db.large = db.large & carried.keys()
         for name in db.homes.keys() - carried.keys():
             db.file.connection.execute("DELETE FROM vigilog_snapshots WHERE relation = ?", (name,))

@@ -46,11 +46,15 @@ Judge = Callable[[Changes, Changes], None]
 
 @dataclass
 class Outcome:
-    """What became of a transaction: its number, the last one if it changed nothing or was not kept; what it changed in base relations and in views."""
+    """What became of a transaction: its number, the last one if it changed nothing or was not kept; what it changed in base relations and in views.
+
+    `far` are views whose changes are in the outbox alone, because they did not pass through this process.
+    """
 
     tx: int
     changes: Changes = field(default_factory=dict)
     deltas: dict[str, Delta] = field(default_factory=dict)
+    far: tuple[str, ...] = ()
 
 
 @dataclass

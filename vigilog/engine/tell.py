@@ -32,7 +32,7 @@ def outcome_json(db: Durable, outcome: Outcome) -> dict[str, Any]:
 
 
 def views_json(db: Durable, deltas: dict[str, Delta]) -> dict[str, Any]:
-    return {name: delta_json(db.program, name, delta) for name, delta in deltas.items() if name in db.program.relations}
+    return {name: delta_json(db.program, name, delta) for name, delta in deltas.items() if name in db.outputs}
 
 
 def logged(db: Durable, since: int | None = None) -> Iterator[dict[str, Any]]:

@@ -15,15 +15,16 @@ A goal is an atom, or a body as a rule has it. Its answers are the atom's rows, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
 from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.spans import Span
+from vigilog.core.values import Value
 from vigilog.language.check import check
 from vigilog.language.parser import parse
-from vigilog.language.syntax import Atom, Attribute, Declaration, Literal, Program, Rule, Variable, Wildcard, names, variables
+from vigilog.language.syntax import Atom, Attribute, Constant, Declaration, Literal, Program, Rule, Variable, Wildcard, names, variables
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,22 @@ def parse_goal(program: Program, text: str) -> Goal:
             shown = list({variable.name: variable for literal in checked.body for variable in variables(literal)}.values())
             head, attributes, relation = Atom(name, tuple(shown)), tuple(map(_attribute, shown)), ""
     return Goal(replace(checked, heads=(head,)), Declaration(name, attributes), relation)
+
+
+def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None = None) -> Goal:
+    """The goal that asks for the rows of a relation, all or those with some values in some columns.
+
+    >>> from vigilog.language.check import check
+    >>> from vigilog.language.printer import show_statement
+    >>> show_statement(goal_of(check('.decl edge(x: symbol, y: symbol)').program, "edge", {0: "a"}).rule)
+    'answer("a", c1) :- edge("a", c1).'
+    """
+    declaration, name, known = program.relations[relation], _unused("answer", program), bound or {}
+    args = tuple(
+        Constant(known[column], type_) if column in known else Variable(f"c{column}", type_)
+        for column, type_ in enumerate(declaration.types)
+    )
+    return Goal(Rule((Atom(name, args),), (Atom(relation, args),)), Declaration(name, declaration.attributes), relation)
 
 
 def _body(text: str) -> tuple[Literal, ...]:

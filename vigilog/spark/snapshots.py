@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vigilog.core.errors import DataError
-from vigilog.core.values import Type
+from vigilog.core.values import Row, Type
 from vigilog.files.place import is_uri
-from vigilog.spark.session import cause
+from vigilog.spark.session import cause, session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,6 +56,19 @@ def read(session: SparkSession, written: Written, columns: Sequence[str], types:
     if frame.columns != list(columns):
         raise DataError(f"the snapshot {written.location} has the columns {', '.join(frame.columns)}, not {', '.join(columns)}", "damaged")
     return frame
+
+
+def read_rows(types: Sequence[Type], location: str) -> Iterable[Row]:
+    """The rows of what Spark wrote, in this process; without Spark, if it is on this machine."""
+    import pyarrow.parquet as pq
+
+    from vigilog.core.arrow import from_arrow
+
+    try:
+        table = session().read.parquet(location).toArrow() if is_uri(location) else pq.read_table(location)
+    except Exception as reason:
+        raise DataError(f"{location} cannot be read: {cause(reason)}; restore a backup (vigilog restore)", "damaged") from None
+    return from_arrow(types, table) if types else [()] * table.num_rows
 
 
 def folders(warehouse: str, relation: str, what: str) -> list[str]:

@@ -17,9 +17,12 @@ from typing import IO, Any
 from vigilog.core.errors import DataError
 
 NAME, LOCK = "vigilog.db", "lock"
-FORMAT = 1
-MIGRATIONS: dict[int, str] = {}  # from a format to the next: SQL
-SCHEMA = """
+FORMAT = 2
+SUBSCRIPTIONS = """
+CREATE TABLE vigilog_subscriptions (owner TEXT NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, history TEXT NOT NULL, tx INTEGER, at REAL NOT NULL, PRIMARY KEY (owner, name)) WITHOUT ROWID, STRICT;
+"""
+MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS}  # from a format to the next: SQL
+SCHEMA = f"""
 CREATE TABLE vigilog_about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL, sum INTEGER NOT NULL) STRICT;
 CREATE TABLE vigilog_log (tx INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL) STRICT;
@@ -28,7 +31,7 @@ CREATE TABLE vigilog_relations (name TEXT PRIMARY KEY, kind TEXT NOT NULL, known
 CREATE TABLE vigilog_snapshots (relation TEXT PRIMARY KEY, tx INTEGER NOT NULL, location TEXT NOT NULL, rows INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_sources (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_requests (key TEXT PRIMARY KEY, tx INTEGER NOT NULL) WITHOUT ROWID, STRICT;
-"""
+{SUBSCRIPTIONS}"""
 
 
 class DataFile:
@@ -49,11 +52,11 @@ class DataFile:
             self.lock.close()
             raise
 
-    def connect(self, *, read_only: bool = False) -> sqlite3.Connection:
+    def connect(self, *, read_only: bool = False, cache_kib: int | None = None) -> sqlite3.Connection:
         """Another connection to the file. Readers see the last commit, and never wait."""
         uri = f"{self.path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=10_000, check_same_thread=False)
-        pragmas = [f"cache_size=-{self.cache_kib}", "temp_store=MEMORY", "cell_size_check=ON"]
+        pragmas = [f"cache_size=-{cache_kib or self.cache_kib}", "temp_store=MEMORY", "cell_size_check=ON"]
         if not read_only:
             pragmas += ["journal_mode=WAL", "synchronous=FULL", "locking_mode=NORMAL"]
         for pragma in pragmas:

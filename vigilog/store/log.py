@@ -7,9 +7,10 @@ truth; and each number has an entry, so that a missing one is noticed.
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,15 +34,17 @@ class Entry:
 class Log:
     """The numbered transactions of a database."""
 
-    def __init__(self, file: DataFile) -> None:
-        self.file, self.connection = file, file.connection
+    def __init__(self, file: DataFile, connection: sqlite3.Connection | None = None) -> None:
+        """The log as one connection sees it, by default the one that writes."""
+        self.file, self.connection = file, connection or file.connection
         (last,) = self.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
-        self.last = int(last if last is not None else file.get("first", 0))
+        self.last = int(last if last is not None else self.first)
 
     @property
     def first(self) -> int:
         """The number up to which changes are no longer there: one who knows the state at it, or at a later one, can follow."""
-        return int(self.file.get("first", 0))
+        row = self.connection.execute("SELECT value FROM vigilog_about WHERE name = 'first'").fetchone()
+        return int(row[0]) if row else 0
 
     def append(self, kind: str, changes: Mapping[str, Said], views: Mapping[str, Said]) -> int:
         """Writes a transaction down, inside the SQLite transaction of its commit; gives its number."""
@@ -69,14 +72,15 @@ class Log:
             number += 1
         raise DataError(f"transaction {number} of the log is damaged: it is not there; restore a backup (vigilog restore)", "damaged")
 
-    def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Said]]:
-        """What views gained and lost after a transaction: its number, the view, the rows; in order."""
+    def changes(self, since: int, until: int | None = None, views: Collection[str] | None = None) -> Iterator[tuple[int, str, Said]]:
+        """What views, all or some, gained and lost after a transaction: its number, the view, the rows; in order."""
         rows = self.connection.execute(
             "SELECT tx, view, said, sum FROM vigilog_outbox WHERE tx > ? AND tx <= ? ORDER BY tx, view",
             (since, self.last if until is None else until),
         )
         for tx, view, said, total in rows:
-            yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}", tx, view)
+            if views is None or view in views:
+                yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}", tx, view)
 
     def said(self, until: int) -> Iterator[Said]:
         """What all entries up to a transaction say, of base relations and of views."""

@@ -56,6 +56,7 @@ class Asker:
         self.program, self.stored, self.tables, self.sizes = program, frozenset(stored), tables, rows
         self.machines: dict[Form, tuple[DemandMachine, Plan, str] | None] = {}
         self.derived = self.rounds = 0
+        self.budget: int | None = None  # how many rows one answer may derive
 
     def prepare(self, goal: Goal) -> None:
         """Makes the tables, indexes and statements for goals of this form."""
@@ -69,6 +70,7 @@ class Asker:
             return []
         machine, plan, question = prepared
         try:
+            machine.budget = self.budget
             machine.seed(question, [constants])
             machine.run(plan)
             return [row[len(constants) :] for row in machine.rows(goal.declaration.relation)]

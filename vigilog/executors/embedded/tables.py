@@ -30,11 +30,19 @@ class Tables:
     A resident one commits at once; SQLite looks through all pages of the other at each commit.
 
     Each relation is a table without rowid whose primary key are all its columns, so a relation is a set. Indexes are made when
-    a statement is about to search by columns that no index begins with.
+    a statement is about to search by columns that no index begins with; with `indexes`, by that, since a connection that only reads cannot.
     """
 
-    def __init__(self, layout: Layout, watch: Watch, *, resident: bool = False, connection: sqlite3.Connection | None = None) -> None:
-        self.layout, self.watch = layout, watch
+    def __init__(
+        self,
+        layout: Layout,
+        watch: Watch,
+        *,
+        resident: bool = False,
+        connection: sqlite3.Connection | None = None,
+        indexes: Callable[[Search], None] | None = None,
+    ) -> None:
+        self.layout, self.watch, self.indexes = layout, watch, indexes
         self.dialect = SqliteDialect()
         self.undefined = 0
         self.statements = 0
@@ -145,9 +153,12 @@ class Tables:
             by_relation.setdefault(search.relation, []).append(search.columns)
         for relation, columns in by_relation.items():
             for order in needed_indexes(columns, self.orders[relation]):
-                self._index(relation, order)
+                if self.indexes:
+                    self.indexes(Search(relation, frozenset(order)))
+                else:
+                    self._index(relation, order)
+                    self.added.append((relation, order))
                 self.orders[relation].append(order)
-                self.added.append((relation, order))
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
@@ -192,6 +203,11 @@ class Tables:
         name = quote(f"{table} by {' '.join(map(str, order))}")
         over = ", ".join(quote(self.layout.columns[relation][column]) for column in order)
         self.execute(f"CREATE INDEX {name} ON {quote(table)} ({over})")
+
+    def look(self) -> None:
+        """Finds the indexes of a file whose tables others have made."""
+        for relation in self.layout.program.relations:
+            self.orders[relation] = [tuple(range(len(self.layout.types[relation]))), *self._known_orders(relation)]
 
     def _known_orders(self, relation: str) -> list[Order]:
         """The indexes that a file already has."""

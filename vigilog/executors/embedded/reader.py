@@ -1,0 +1,73 @@
+"""Reads the file of a database as one transaction left it, while others write."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Row, Value
+from vigilog.executors.embedded.ask import Asker
+from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.executors.embedded.why import Reasoner
+from vigilog.executors.watch import Watch
+from vigilog.language.goal import Goal
+from vigilog.language.syntax import Program
+from vigilog.planning.layout import FileLayout
+from vigilog.planning.order import Search
+from vigilog.planning.sqlite import encoder
+
+
+class EmbeddedReader:
+    """A connection of its own to the tables of a plain program, of which the base relations and those `stored` have their rows in the file.
+
+    What it reads between `begin` and `end` is one state. `indexes` makes an index, which a reader cannot; what is prepared before `begin` finds it.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        stored: Collection[str],
+        connection: sqlite3.Connection,
+        sizes: Mapping[str, int],
+        indexes: Callable[[Search], None],
+    ) -> None:
+        self.stored, self.connection, self.watch = stored, connection, Watch()
+        self.tables = Tables(FileLayout(program), self.watch, connection=connection, indexes=indexes)
+        self.tables.look()
+        self.asker = Asker(program, stored, self.tables, sizes)
+        self.reasoner = Reasoner(program, self.tables, sizes)
+
+    def begin(self) -> None:
+        """From the next look on one state is read."""
+        self.connection.execute("BEGIN")
+
+    def end(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.rollback()
+
+    def prepare(self, goal: Goal) -> None:
+        self.asker.prepare(goal)
+
+    def prepare_rows(self, relation: str, columns: Collection[int]) -> None:
+        """Rows will be looked up by the values of some columns."""
+        if columns:
+            self.tables.serve([Search(relation, frozenset(columns))])
+
+    def rows(self, relation: str, bound: Mapping[int, Value]) -> Iterator[Row]:
+        """The rows of a relation in the file, all or those with some values in some columns."""
+        layout, where, values = self.tables.layout, [], []
+        for column, value in bound.items():
+            encode = encoder(layout.types[relation][column])
+            where.append(f"{quote(layout.columns[relation][column])} = ?")
+            values.append(encode(value) if encode else value)
+        return self.tables.rows_of(relation, layout.tables[relation], " AND ".join(where), tuple(values), order=True)
+
+    def answers(self, goal: Goal) -> list[Row]:
+        return self.asker.answers(goal)
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        return self.reasoner.proofs(relation, rows)
+
+    def close(self) -> None:
+        self.connection.close()

@@ -1,0 +1,80 @@
+"""First answers: a state of the database, written down in parts, so that the database need not wait for the one who reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from vigilog.core.values import Row
+from vigilog.engine.durable import Durable
+from vigilog.engine.ledger import json_rows
+from vigilog.protocol.messages import write
+from vigilog.service.limits import Limits
+from vigilog.service.slices import Channel, Part, spelled
+
+IN_MEMORY = 4 * 2**20  # bytes; what is more is in a temporary file
+
+
+class Answer:
+    """The rows of a channel as of a transaction, in parts: each the label of a view, and rows as JSON."""
+
+    def __init__(self, tx: int) -> None:
+        self.tx = tx
+        self.spool = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # it is closed with the answer
+        self.parts: list[tuple[str, int]] = []  # label and size
+        self.rows = 0
+
+    def add(self, label: str, rows: list[Row]) -> None:
+        data = write(rows)  # type: ignore[arg-type]  # a list is written like an object
+        self.spool.write(data)
+        self.parts.append((label, len(data)))
+        self.rows += len(rows)
+
+    def pieces(self) -> Iterator[tuple[str, bytes]]:
+        self.spool.seek(0)
+        for label, size in self.parts:
+            yield label, self.spool.read(size)
+
+    def bodies(self, *, single: bool) -> Iterator[bytes]:
+        """What each `snapshot` says."""
+        of = len(self.parts)
+        for number, (label, rows) in enumerate(self.pieces(), start=1):
+            said = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"  # type: ignore[arg-type]  # likewise
+            last = b"true" if number == of else b"false"
+            yield b'{"tx":%d,%b,"part":%d,"of":%d,"last":%b}' % (self.tx, said, number, of, last)
+
+    def close(self) -> None:
+        self.spool.close()
+
+
+def first_answer(db: Durable, channel: Channel, limits: Limits, integers: str = "number") -> Answer:
+    """What a channel holds now. Takes its time, and nobody else's."""
+    questions = [(part.view, typed(db, part)) for part in channel.parts]
+    with db.reading(*questions, seconds=limits.seconds, budget=limits.derived) as state:
+        answer = Answer(state.tx)
+        try:
+            for part, (view, bound) in zip(channel.parts, questions, strict=True):
+                shape, rows = channel.shapes[part.label], iter(state.rows(view, bound))
+                full = db.program.relations[view].types
+                while some := list(islice(rows, limits.part)):
+                    cut = shown(part, json_rows(full, some))
+                    answer.add(part.label, list(spelled(shape.types, cut, integers)))
+                if not any(label == part.label for label, _ in answer.parts):
+                    answer.add(part.label, [])
+        except BaseException:
+            answer.close()
+            raise
+    return answer
+
+
+def shown(part: Part, rows: Iterable[Any]) -> list[Row]:
+    """Rows less the columns that are not shown."""
+    return [tuple(row[part.hidden :]) for row in rows] if part.hidden else list(rows)
+
+
+def typed(db: Durable, part: Part) -> dict[int, Any]:
+    """The values that a part's columns have, as values of their types."""
+    types = db.program.relations[part.view].types
+    return {column: types[column].from_json(value) for column, value in part.bound}

@@ -1,0 +1,136 @@
+"""The application: calls, subscriptions, health, metrics, and the JavaScript client for pages that want it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket
+
+from vigilog import __version__
+from vigilog.core.errors import DataError, VigilogError
+from vigilog.engine.durable import Durable
+from vigilog.service import models
+from vigilog.service.access import Tokens
+from vigilog.service.calls import calls
+from vigilog.service.connection import Connection
+from vigilog.service.context import Context, answered, refusal
+from vigilog.service.gate import Gate
+from vigilog.service.hub import Hub
+from vigilog.service.limits import Limits
+from vigilog.service.metrics import Metrics
+from vigilog.service.views import views
+
+log = logging.getLogger("vigilog.service")
+CLIENT = Path(__file__).parents[1] / "client" / "javascript" / "vigilog.js"
+SIZED_FOR = 10.0  # seconds that the size of the outbox is taken to be what it was
+
+
+def application(
+    db: Durable, limits: Limits | None = None, tokens: Tokens | None = None, origins: frozenset[str] = frozenset(), host: str = "127.0.0.1"
+) -> tuple[FastAPI, Hub]:
+    """The application that serves a database, and its hub, to be started in the loop that runs it."""
+    limits, metrics = limits or Limits(), Metrics()
+    hub, gate = Hub(db, limits, metrics), Gate(tokens, limits, metrics, origins, host)
+    context = Context(db, hub, gate, limits, metrics)
+    app = FastAPI(title="Vigilog", version=__version__, description="Views that tell every holder of a copy exactly what changed.")
+    app.include_router(calls(context))
+    app.include_router(views(context))
+    app.router.routes.append(WebSocketRoute("/v1/subscribe", _subscribe(hub, gate)))
+    _about(app, context)
+    _errors(app, context)
+    return app, hub
+
+
+def _subscribe(hub: Hub, gate: Gate) -> Callable[[WebSocket], Awaitable[None]]:
+    async def subscribe(socket: WebSocket) -> None:
+        await Connection(hub, gate, socket).serve()
+
+    return subscribe
+
+
+def _about(app: FastAPI, context: Context) -> None:
+    db, hub = context.db, context.hub
+    sized = 0.0
+
+    @app.get("/health", response_model=models.Health, responses={503: {"model": models.Health}})
+    async def health() -> Response:
+        """Whether transactions can be committed: 503, with what is wrong, if they cannot."""
+        problems = await hub.read(_problems, db)
+        if hub.stopping:
+            problems.append("the server is stopping")
+        return answered(
+            {"status": "broken" if problems else "ok", "db": hub.history, "tx": hub.tx, "problems": problems}, 503 if problems else 200
+        )
+
+    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def metrics(request: Request) -> Response:
+        """Counters, for Prometheus."""
+        context.gate.admit(request)
+        return Response(await hub.read(context.metrics.text, look), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    def look() -> None:
+        nonlocal sized
+        found, all_ = context.metrics, list(hub.subscriptions.values())
+        found.tx.set(hub.tx)
+        found.behind.set(sum(one.behind for one in all_))
+        found.lag.set(max((hub.tx - one.position for one in all_ if one.pending or one.behind), default=0))
+        if time.monotonic() - sized > SIZED_FOR:
+            sized = time.monotonic()
+            with db.reading() as state:
+                changes, size = state.log.size()
+            found.outbox_changes.set(changes)
+            found.outbox_bytes.set(size)
+
+    @app.get("/client.js", response_class=FileResponse, responses={200: {"content": {"text/javascript": {}}}})
+    async def client() -> Response:
+        """The JavaScript client, for pages."""
+        return FileResponse(CLIENT, media_type="text/javascript")
+
+
+def _problems(db: Durable) -> list[str]:
+    """What keeps the database from being written. The disk is tried, not asked."""
+    problems = []
+    probe = db.folder / f".probe-{os.getpid()}"
+    try:
+        with probe.open("wb") as file:
+            file.write(b"vigilog" * 1024)
+            file.flush()
+            os.fsync(file.fileno())
+        if not db.file.path.exists():
+            problems.append(f"{db.file.path} is gone")
+    except OSError as reason:
+        problems.append(f"{db.folder} cannot be written: {reason.strerror}")
+    finally:
+        try:
+            probe.unlink(missing_ok=True)
+        except OSError as reason:
+            problems.append(f"{db.folder} cannot be written: {reason.strerror}")
+    return list(dict.fromkeys(problems))
+
+
+def _errors(app: FastAPI, context: Context) -> None:
+    @app.exception_handler(VigilogError)
+    async def refused(request: Request, reason: VigilogError) -> Response:
+        context.gate.refused(reason, request)
+        return refusal(reason)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, reason: RequestValidationError) -> Response:
+        first = reason.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        error = DataError(f"{where}: {first['msg']}", "message")
+        context.gate.refused(error, request)
+        return refusal(error)
+
+    @app.exception_handler(404)
+    async def unknown(request: Request, reason: Exception) -> Response:
+        return refusal(DataError(f"there is no {request.url.path} (see /openapi.json)", "unknown-relation"))

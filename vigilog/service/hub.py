@@ -1,0 +1,333 @@
+"""Where changes come in and subscriptions are.
+
+The hub lives in the server's event loop. It hears of each commit right after it, in their order, and offers it to those whom it concerns. It holds no rows: what a client has not taken yet is in the outbox on the disk, and
+here are only the newest changes of those who take them as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any, Protocol, TypeVar
+
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError, VigilogError, did_you_mean
+from vigilog.core.values import Row, sorted_rows
+from vigilog.engine.durable import Durable
+from vigilog.engine.ledger import json_rows
+from vigilog.engine.reading import MOST_READERS, bound_columns
+from vigilog.engine.step import Outcome
+from vigilog.engine.subscribers import Key, Remembered, forget, remember, remembered
+from vigilog.protocol.messages import Id, Subscribe
+from vigilog.service.access import Rights
+from vigilog.service.answers import Answer, first_answer
+from vigilog.service.limits import Limits
+from vigilog.service.metrics import Metrics
+from vigilog.service.outbox import Outbox
+from vigilog.service.slices import Channel, Index, Part, Shape, Side, Slice
+from vigilog.service.subscription import Outlet, Subscription
+
+TURNS = 20  # a second: in each, a part of the subscriptions is looked at
+LONGEST_STOP = 5.0  # seconds that clients have to take what there is for them
+NOTE_EVERY = 0.5  # seconds between two notes of what was acknowledged
+
+T = TypeVar("T")
+
+
+class Closing(Protocol):
+    """A connection that can be ended in good order."""
+
+    async def close(self) -> None: ...
+
+
+class Hub:
+    """The subscriptions of a database that is served. `start` it inside the event loop, and `stop` it there."""
+
+    def __init__(self, db: Durable, limits: Limits, metrics: Metrics) -> None:
+        self.db, self.limits, self.metrics = db, limits, metrics
+        self.history, self.tx, self.compiled = db.file.history, db.tx, db.compiled
+        self.index, self.outbox = Index(), Outbox(db, limits)
+        self.subscriptions: dict[int, Subscription] = {}
+        self.turns: list[dict[int, Subscription]] = [{} for _ in range(TURNS)]  # the same, in parts
+        self.owned: Counter[str] = Counter()
+        self.named: dict[Key, Subscription] = {}
+        self.acknowledged: dict[Key, Remembered] = {}
+        self.unused: dict[str, float] = {}  # queries that nobody follows any more, and since when
+        self.numbers = count(1)
+        self.readers = ThreadPoolExecutor(MOST_READERS + 2, thread_name_prefix="reader")
+        self.writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        self.first = asyncio.Semaphore(limits.answers)
+        self.turning: asyncio.Task[None] | None = None
+        self.connections: set[Closing] = set()
+        self.stopping = False
+
+    def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.db.step.listeners.append(self._heard)
+        self.turning = self.loop.create_task(self._turn())
+        self.unused = dict.fromkeys(self.db.queries.known, time.monotonic())
+
+    async def stop(self) -> None:
+        """Lets the writes that were begun end, sends what there is to send, says where to go on, and notes what was acknowledged."""
+        self.stopping = True
+        await self.write(lambda: None)
+        closing = [asyncio.create_task(connection.close()) for connection in self.connections]
+        if closing:
+            await asyncio.wait(closing, timeout=LONGEST_STOP)
+        if self.turning:
+            self.turning.cancel()
+        self.db.step.listeners.remove(self._heard)
+        await self._note()
+        self.writer.shutdown(wait=True)
+        self.readers.shutdown(wait=True, cancel_futures=True)
+
+    async def read(self, work: Callable[..., T], *args: Any) -> T:
+        """Does something that reads, beside all else."""
+        return await self.loop.run_in_executor(self.readers, functools.partial(work, *args))
+
+    async def write(self, work: Callable[..., T], *args: Any) -> T:
+        """Does something that writes, after what others write."""
+        return await self.loop.run_in_executor(self.writer, functools.partial(work, *args))
+
+    # -- commits
+
+    def _heard(self, outcome: Outcome) -> None:
+        """A transaction was committed: told by the thread that did it, before the next one can be."""
+        followed = self.changes_of(outcome)
+        self.metrics.commits.labels(engine=self.db.views.stats.engine).inc()
+        if self.db.views.stats.recomputed:
+            self.metrics.recomputed.inc()
+        for view, delta in outcome.deltas.items():
+            self.metrics.deltas.labels(view=view, side="plus").inc(len(delta.plus))
+            self.metrics.deltas.labels(view=view, side="minus").inc(len(delta.minus))
+        self.loop.call_soon_threadsafe(self._published, outcome, followed)
+
+    def changes_of(self, outcome: Outcome, known: Mapping[str, Any] | None = None) -> dict[str, tuple[list[Row], list[Row]]]:
+        """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out."""
+        relations, views = self.db.program.relations, [view for view in outcome.deltas if view in self.index.by_view]
+        return {
+            view: _sides(outcome.deltas[view], relations[view].types) for view in views if view in relations and view not in (known or {})
+        }
+
+    def _published(self, outcome: Outcome, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
+        followed |= self.changes_of(outcome, followed)  # somebody may have come since
+        if self.db.compiled is not self.compiled:
+            self._redefined()
+        self.tx = max(self.tx, outcome.tx)
+        for channel, sides in self.index.touched(followed).items():
+            change = Slice(
+                channel,
+                outcome.tx,
+                {part.label: self._cut(channel, part, outcome.tx, sides) for part in channel.parts if part.label in sides},
+            )
+            for member in channel.members:
+                member.offer(change)
+        for view in outcome.far:
+            for channel in self.index.following(view):
+                for member in channel.members:
+                    member.fall_behind()
+
+    def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, tuple[list[Row], list[Row]]]) -> tuple[Side, Side]:
+        """Rows to send, or, if they are many, where to fetch them."""
+        plus, minus = (side if len(side) < self.limits.large else channel.large(part, tx, len(side)) for side in sides[part.label])
+        return plus, minus
+
+    def _redefined(self) -> None:
+        """The program has changed: who follows what is gone, or is another thing now, is told so."""
+        self.compiled = self.db.compiled
+        for channel in list(self.index.channels.values()):
+            fits = all(part.view in self.db.program.outputs and self._shape(part) == channel.shapes[part.label] for part in channel.parts)
+            if not fits:
+                for member in list(channel.members):
+                    member.end(DataError(f"{' and '.join(channel.views)} was declared anew or dropped", "definition"))
+
+    # -- subscriptions
+
+    async def subscribe(self, outlet: Outlet, spec: Subscribe, id: Id | None, rights: Rights) -> Subscription:
+        """A new subscription, which is to be run. Raises DataError if it makes no sense, or is not allowed."""
+        if self.stopping:
+            raise DataError("the server is stopping; try again", "stopping")
+        if self.owned[rights.name] >= self.limits.subscriptions:
+            raise DataError(f"there are {self.limits.subscriptions} subscriptions of this token already", "limit")
+        channel = self._channel(await self.parts(spec, rights))
+        found = Subscription(self, outlet, spec, id, rights, channel)
+        channel.members.add(found)
+        self.subscriptions[found.number] = self.turns[found.number % TURNS][found.number] = found
+        self.owned[rights.name] += 1
+        self.metrics.subscribers.set(len(self.subscriptions))
+        if spec.name is not None:
+            key = rights.name, spec.name
+            before = self.named.get(key)
+            self.named[key] = found
+            if before is not None:
+                before.end(DataError(f"another connection has taken over {spec.name}", "taken-over"))
+        return found
+
+    async def parts(self, spec: Subscribe, rights: Rights) -> tuple[Part, ...]:
+        """What a subscription is to follow."""
+        if spec.query is not None:
+            return (await self._query_part(spec, rights),)
+        views = [spec.view] if spec.view is not None else spec.views or []
+        for view in views:
+            if view not in self.db.outputs:
+                hint = did_you_mean(view, self.db.outputs)
+                raise DataError(f"there is no view {view}" + (f"; {hint}" if hint else ""), "unknown-relation")
+        rights.require_read(views)
+        relations = self.db.program.relations
+        strange = [name for name in spec.bind if not any(name in relations[view].columns for view in views)]
+        if strange:
+            raise DataError(f"{' and '.join(views)} has no column {strange[0]}", "column")
+        return tuple(
+            self.part(view, {name: value for name, value in spec.bind.items() if name in relations[view].columns}) for view in views
+        )
+
+    def part(self, view: str, bind: Mapping[str, Any]) -> Part:
+        """The rows of a view that have some values in some columns."""
+        types = self.db.program.relations[view].types
+        bound = bound_columns(self.db.program, view, bind)
+        return Part(view, view, tuple((column, types[column].to_json(value)) for column, value in sorted(bound.items())))
+
+    async def _query_part(self, spec: Subscribe, rights: Rights) -> Part:
+        assert spec.query is not None, "it is a query"
+        if spec.bind:
+            raise DataError("a query says its values itself; bind goes with view and views", "bind")
+        rights.require_read(await self.read(self.db.reads, spec.query))
+        if len(self.db.queries.known) >= self.limits.queries:
+            await self.write(self._forget_queries, 0.0)
+        if len(self.db.queries.known) >= self.limits.queries:
+            raise DataError(f"{self.limits.queries} queries are followed already", "limit")
+        found = await self.write(self.db.follow, spec.query)
+        self.unused.pop(found.view, None)
+        types = self.db.program.relations[found.view].types
+        bound = tuple((column, types[column].to_json(value)) for column, value in sorted(found.bound.items()))
+        return Part(found.view, "query", bound, found.hidden, found.since)
+
+    def _channel(self, parts: tuple[Part, ...]) -> Channel:
+        if parts not in self.index.channels:
+            names = {part.label: tuple(self.db.program.relations[part.view].columns[column] for column in part.columns) for part in parts}
+            self.index.add(Channel(parts, {part.label: self._shape(part) for part in parts}, bound_names=names))
+        return self.index.channels[parts]
+
+    def _shape(self, part: Part) -> Shape:
+        declaration = self.db.program.relations[part.view]
+        key = self.db.program.keys.get(part.view, ())
+        return Shape(declaration.columns[part.hidden :], declaration.types[part.hidden :], key)
+
+    def leave(self, subscription: Subscription) -> None:
+        """A subscription has ended."""
+        if self.subscriptions.pop(subscription.number, None) is None:
+            return
+        del self.turns[subscription.number % TURNS][subscription.number]
+        self.owned[subscription.rights.name] -= 1
+        channel, key = subscription.channel, (subscription.rights.name, subscription.spec.name or "")
+        channel.members.discard(subscription)
+        if not channel.members:
+            self.index.remove(channel)
+            for part in channel.parts:
+                if part.label == "query" and part.view not in self.index.by_view:
+                    self.unused[part.view] = time.monotonic()
+        if self.named.get(key) is subscription:
+            del self.named[key]
+        self.metrics.subscribers.set(len(self.subscriptions))
+
+    def acknowledge(self, subscription: Subscription, tx: int) -> None:
+        """All up to a transaction is dealt with."""
+        if tx > subscription.told:
+            raise DataError(f"transaction {tx} was not sent yet: the last that you were told of is {max(subscription.told, 0)}", "ack")
+        if subscription.spec.name is not None:
+            key = subscription.rights.name, subscription.spec.name
+            before = self.acknowledged.get(key)
+            if before is None or before.tx is None or before.tx < tx:
+                self.acknowledged[key] = Remembered(told_spec(subscription.spec), tx)
+
+    async def cancel(self, subscription: Subscription) -> None:
+        """Ends a subscription, and forgets its name."""
+        name = subscription.spec.name
+        subscription.end()
+        if name is not None:
+            await self.forget(subscription.rights, name)
+
+    async def forget(self, rights: Rights, name: str) -> bool:
+        self.acknowledged.pop((rights.name, name), None)
+        if (found := self.named.get((rights.name, name))) is not None:
+            found.end()
+        return await self.write(forget, self.db, rights.name, name)
+
+    # -- what a subscription asks for
+
+    async def start_of(self, subscription: Subscription) -> int | None:
+        """The position at which a subscription goes on; None if it begins with a first answer. Raises DataError if it cannot go on where it wants to."""
+        spec = subscription.spec
+        if spec.db is not None and spec.db != self.history and spec.resumes:
+            raise DataError(f"your position belongs to another history of the database; this one is {self.history}", "history")
+        start = spec.start if isinstance(spec.start, int) else None
+        if spec.name is not None:
+            key = subscription.rights.name, spec.name
+            await self._note()
+            known = (await self.read(remembered, self.db, subscription.rights.name)).get(spec.name)
+            told = told_spec(spec)
+            if known is not None and known.spec == told and not isinstance(spec.start, int | None):
+                start = known.tx
+            if known is None or known.spec != told:
+                await self.write(remember, self.db, {key: Remembered(told, start)})
+        if start is not None:
+            await self.read(self.outbox.check, subscription.channel, start)
+        return start
+
+    async def first_answer(self, channel: Channel, spec: Subscribe) -> Answer:
+        async with self.first:
+            return await self.read(first_answer, self.db, channel, self.limits, spec.integers)
+
+    async def changes(self, channel: Channel, since: int, *, whole: bool) -> tuple[list[Slice], int]:
+        """The changes of a channel after a position that are on the disk, some or all, and the position that they lead to."""
+        return await self.read(self.outbox.changes, channel, since, self.tx, whole)
+
+    # -- time
+
+    async def _turn(self) -> None:
+        noted = 0.0
+        for turn in count():
+            await asyncio.sleep(1 / TURNS)
+            now = time.monotonic()
+            for subscription in list(self.turns[turn % TURNS].values()):
+                subscription.nudge(now)
+            if now - noted >= NOTE_EVERY:
+                noted = now
+                await self._note()
+                if any(now - since > self.limits.forget_queries for since in self.unused.values()):
+                    await self.write(self._forget_queries, self.limits.forget_queries)
+
+    async def _note(self) -> None:
+        """Writes down what was acknowledged."""
+        if self.acknowledged:
+            noting, self.acknowledged = self.acknowledged, {}
+            try:
+                await self.write(remember, self.db, noting)
+            except VigilogError:  # a disk that is full, say: the next time, then
+                self.acknowledged = noting | self.acknowledged
+
+    def _forget_queries(self, age: float) -> None:
+        """Drops queries that nobody has followed for some time."""
+        now = time.monotonic()
+        old = [view for view, since in self.unused.items() if now - since > age]
+        for view in old:
+            del self.unused[view]
+        if old:
+            with self.db.lock:
+                self.db.queries.drop(old)
+
+
+def told_spec(spec: Subscribe) -> str:
+    """What a named subscription follows, as it is remembered."""
+    return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind}, sort_keys=True)
+
+
+def _sides(delta: Delta, types: Sequence[Any]) -> tuple[list[Row], list[Row]]:
+    plus, minus = (json_rows(tuple(types), sorted_rows(rows)) for rows in (delta.plus, delta.minus))
+    return [tuple(row) for row in plus], [tuple(row) for row in minus]

@@ -1,0 +1,26 @@
+"""What one client may ask for, so that others are served, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The settings of `vigilog serve --limit NAME=NUMBER`; each has its place in docs/service.md."""
+
+    body: int = 64 * 2**20  # bytes of a request's body
+    message: int = 2**20  # bytes of a client's message on a WebSocket
+    rows: int = 1_000_000  # rows in one transaction
+    derived: int = 10_000_000  # rows that are derived for one answer
+    seconds: float = 60  # that one answer takes
+    subscriptions: int = 20_000  # of one token
+    rate: float = 2_000  # requests a second of one token
+    answers: int = 2  # first answers that are computed at once
+    queries: int = 100  # goals that are followed at once
+    pending: int = 10_000  # rows that wait in memory for one client; what is more waits on the disk
+    part: int = 5_000  # rows in one part of a first answer
+    large: int = 10_000  # rows of one side of a change from which it is named, and fetched, instead of sent
+    progress: float = 5  # seconds after which an idle client is told how far all is
+    heartbeat: float = 15  # seconds after which it is told, news or not
+    forget_queries: float = 600  # seconds after which a goal that nobody follows any more is dropped

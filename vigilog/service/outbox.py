@@ -1,0 +1,83 @@
+"""What subscriptions read from the disk: changes that they were not there for, or too slow for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row
+from vigilog.engine.durable import Durable
+from vigilog.engine.ledger import json_rows
+from vigilog.service.limits import Limits
+from vigilog.service.slices import Channel, Part, Side, Slice
+from vigilog.store.log import Log, Said
+
+MOST_ROWS = 20_000  # that are read at once
+
+
+class Outbox:
+    def __init__(self, db: Durable, limits: Limits) -> None:
+        self.db, self.limits = db, limits
+
+    def check(self, channel: Channel, since: int) -> None:
+        """Raises DataError if a subscription cannot go on after a transaction."""
+        with self.db.reading() as state:
+            self._check(state.log, channel, since)
+
+    def _check(self, log: Log, channel: Channel, since: int) -> None:
+        oldest = max(log.first, channel.since)
+        if since > log.last:
+            raise DataError(f"there is no transaction {since} yet: the last is {log.last}", "future")
+        if since < oldest:
+            raise DataError(f"changes after {since} are not all retained: the oldest are after {oldest}", "gap")
+
+    def changes(self, channel: Channel, since: int, until: int, whole: bool) -> tuple[list[Slice], int]:
+        """What a channel gained and lost after a transaction, up to another or until it is much, and how far that leads."""
+        found: list[Slice] = []
+        rows = 0
+        with self.db.reading() as state:
+            self._check(state.log, channel, since)
+            said = state.log.changes(since, until, channel.views)
+            for tx, entries in groupby(said, key=lambda entry: entry[0]):
+                change = self._slice(channel, tx, {view: entry for _, view, entry in entries})
+                if change.sides:
+                    found.append(change)
+                    rows += change.rows + 1
+                if rows > MOST_ROWS and not whole:
+                    return found, tx
+        return found, until
+
+    def _slice(self, channel: Channel, tx: int, said: dict[str, Said]) -> Slice:
+        sides: dict[str, tuple[Side, Side]] = {}
+        for part in channel.parts:
+            if part.view in said:
+                plus, minus = (self._side(channel, part, tx, said[part.view].get(side, [])) for side in ("plus", "minus"))
+                if not (isinstance(plus, list) and isinstance(minus, list) and not plus and not minus):
+                    sides[part.label] = plus, minus
+        return Slice(channel, tx, sides)
+
+    def _side(self, channel: Channel, part: Part, tx: int, said: Any) -> Side:
+        if isinstance(said, dict) and not part.bound:
+            return channel.large(part, tx, said["rows"])
+        rows = part.of(self.rows(part.view, said))
+        return rows if len(rows) < self.limits.large else channel.large(part, tx, len(rows))
+
+    def rows(self, view: str, said: Any) -> Iterable[Sequence[Any]]:
+        """The rows of one side of a change, as JSON has them, wherever they are."""
+        if not isinstance(said, dict):
+            found: Iterable[Sequence[Any]] = said
+            return found
+        types = self.db.program.relations[view].types
+        return json_rows(types, list(self.db.segment(view, said)))
+
+    def change(self, view: str, tx: int) -> dict[str, Iterator[Row]]:
+        """Both sides of what a transaction changed in a view."""
+        with self.db.reading() as state:
+            if tx <= state.log.first:
+                raise DataError(f"transaction {tx} is not retained: the oldest is {state.log.first + 1}", "gap")
+            if tx > state.log.last:
+                raise DataError(f"there is no transaction {tx} yet: the last is {state.log.last}", "future")
+            said = next((said for _, _, said in state.log.changes(tx - 1, tx, [view])), {})
+        return {side: (tuple(row) for row in self.rows(view, said.get(side, []))) for side in ("plus", "minus")}

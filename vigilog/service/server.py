@@ -1,0 +1,117 @@
+"""Serves a database over HTTP and WebSockets, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from socket import socket
+
+import uvicorn
+
+from vigilog.core.errors import UsageError, VigilogError
+from vigilog.engine.durable import Durable
+from vigilog.engine.places import streams
+from vigilog.service.access import Tokens
+from vigilog.service.app import application
+from vigilog.service.gate import JsonLines, is_loopback
+from vigilog.service.hub import Hub
+from vigilog.service.limits import Limits
+from vigilog.service.wire import FramesProtocol
+from vigilog.spark import session
+
+log = logging.getLogger("vigilog.service")
+PING, PONG = 20.0, 20.0  # seconds: how often a silent connection is asked whether it is there, and how long it has to answer
+
+
+@dataclass(frozen=True)
+class Settings:
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tokens: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    origins: frozenset[str] = frozenset()
+    spark: bool = True  # whether Spark is started in the background
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not is_loopback(self.host) and self.tokens is None:
+            raise UsageError(
+                f"{self.host} can be reached from other machines, so tokens are needed: make some with `vigilog token`, then --tokens FILE"
+            )
+        if (self.certificate is None) != (self.key is None):
+            raise UsageError("a certificate and its key go together")
+
+
+class Server(uvicorn.Server):
+    """Tells where it listens, and lets clients take what there is for them before it ends."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub, ready: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self.hub, self.ready = hub, ready
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        self.hub.start()
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self.ready(f"{'https' if self.config.is_ssl else 'http'}://{f'[{host}]' if ':' in host else host}:{port}")
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        log.info("stopping", extra={"tx": self.hub.tx})
+        await self.hub.stop()
+        await super().shutdown(sockets)
+
+
+def serve(db: Durable, settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serves an open database; `ready` is told the address. Returns after SIGINT or SIGTERM, when all was ended in good order."""
+    _log()
+    tokens = None if settings.tokens is None else Tokens(settings.tokens)
+    if not is_loopback(settings.host) and settings.certificate is None:
+        log.warning("without TLS, tokens and data can be read on the way (--certificate, --key, or a proxy that has them)")
+    app, hub = application(db, settings.limits, tokens, settings.origins, settings.host)
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        ws=FramesProtocol,
+        ws_ping_interval=PING,
+        ws_ping_timeout=PONG,
+        ws_max_size=2 * settings.limits.message,
+        ws_per_message_deflate=False,  # frames are shared between connections
+        timeout_graceful_shutdown=5,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+    )
+    threading.Thread(target=_background, args=(db, settings), name="spark", daemon=True).start()
+    Server(config, hub, ready).run()
+
+
+def _background(db: Durable, settings: Settings) -> None:
+    """Spark starts while the server answers already; then the streams of the program are followed."""
+    wanted = streams(db.program)
+    try:
+        if settings.spark or wanted or db.large:
+            session.session()
+            log.info("Spark has started")
+        for relation in wanted:
+            db.stream(relation)
+            log.info("following a stream", extra={"relation": relation})
+    except VigilogError as reason:
+        log.error("Spark is not there: what needs it will fail", extra={"reason": reason.message})
+
+
+def _log() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in ("vigilog", "uvicorn"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.INFO if name == "vigilog" else logging.WARNING)

@@ -1,0 +1,213 @@
+"""Which rows of a transaction concern whom.
+
+A subscription follows a *channel*: parts of views, each the rows that have some values in some columns. Those who follow the same rows share a channel. A table of all bindings, by view and by columns, leads from a
+changed row to the channels it concerns, so a transaction costs what it changes, however many bindings there are.
+
+Rows are as JSON has them: what the log says can be sent as it is.
+
+>>> index = Index()
+>>> mine, yours = (Channel((Part("closure", "closure", ((0, name),)),), {}) for name in "ab")
+>>> index.add(mine), index.add(yours)
+(None, None)
+>>> index.touched({"closure": ([("a", "h"), ("c", "h")], [])})[mine]
+{'closure': ([('a', 'h')], [])}
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from vigilog.core.delta import Delta, modified
+from vigilog.core.values import Row, Type
+from vigilog.protocol.messages import Fetch, write
+
+if TYPE_CHECKING:
+    from vigilog.service.subscription import Subscription
+
+Side = Sequence[Row] | Fetch
+Sides = tuple[Side, Side]  # what came, what went
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of a view that have some values in some columns, less their first columns; messages call it by its label."""
+
+    view: str
+    label: str
+    bound: tuple[tuple[int, Any], ...] = ()
+    hidden: int = 0
+    since: int = 0  # changes up to this transaction are not known
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        return tuple(column for column, _ in self.bound)
+
+    @property
+    def values(self) -> Row:
+        return tuple(value for _, value in self.bound)
+
+    def of(self, rows: Iterable[Sequence[Any]]) -> list[Row]:
+        """Those of the view's rows that are meant."""
+        if not self.bound:
+            return [tuple(row) for row in rows]
+        columns, values, hidden = self.columns, self.values, self.hidden
+        return [tuple(row[hidden:]) for row in rows if tuple([row[column] for column in columns]) == values]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a part's rows, their types, and which of them are a key."""
+
+    columns: tuple[str, ...]
+    types: tuple[Type, ...]
+    key: tuple[int, ...] = ()
+
+
+@dataclass(eq=False)
+class Channel:
+    """What some subscriptions follow together."""
+
+    parts: tuple[Part, ...]
+    shapes: Mapping[str, Shape]  # by label
+    members: set[Subscription] = field(default_factory=set)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return tuple(part.view for part in self.parts)
+
+    @property
+    def single(self) -> bool:
+        """Whether messages need not say which view is meant."""
+        return len(self.parts) == 1 and self.parts[0].label in (self.parts[0].view, "query")
+
+    @property
+    def since(self) -> int:
+        return max(part.since for part in self.parts)
+
+    def large(self, part: Part, tx: int, rows: int) -> Fetch:
+        """Where rows can be fetched that are too many to send."""
+        shape_columns = self.bound_names.get(part.label, ())
+        bind = {f"bind.{name}": value for name, (_, value) in zip(shape_columns, part.bound, strict=True)}
+        query = urlencode(bind | ({"skip": part.hidden} if part.hidden else {}))
+        return Fetch(f"/v1/views/{quote(part.view)}/changes/{tx}" + (f"?{query}" if query else ""), rows)
+
+    bound_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns that each part binds
+
+
+class Slice:
+    """What one transaction changed in a channel. It is written once, for all who follow it."""
+
+    __slots__ = ("at", "channel", "sides", "since", "tx", "written")
+
+    def __init__(self, channel: Channel, tx: int, sides: Mapping[str, Sides], since: int | None = None) -> None:
+        self.channel, self.tx, self.sides, self.since = channel, tx, sides, since
+        self.at = time.monotonic()
+        self.written: dict[Any, bytes] = {}
+
+    @property
+    def rows(self) -> int:
+        """How many rows it holds in memory."""
+        return sum(len(side) for sides in self.sides.values() for side in sides if not isinstance(side, Fetch))
+
+    @property
+    def large(self) -> bool:
+        return any(isinstance(side, Fetch) for sides in self.sides.values() for side in sides)
+
+    def body(self, precision: str, integers: str) -> bytes:
+        """What a `change` says."""
+        key = precision, integers
+        if key not in self.written:
+            self.written[key] = self._body(precision, integers)
+        return self.written[key]
+
+    def _body(self, precision: str, integers: str) -> bytes:
+        said: dict[str, Any] = {"tx": self.tx}
+        if self.since is not None:
+            said["since"] = self.since
+        if precision != "signal":
+            views = {label: self._said(label, sides, precision, integers) for label, sides in self.sides.items()}
+            said |= next(iter(views.values())) if self.channel.single else {"views": views}
+        elif not self.channel.single:
+            said["views"] = {label: {} for label in self.sides}
+        return write(said)
+
+    def _said(self, label: str, sides: Sides, precision: str, integers: str) -> dict[str, Any]:
+        shape = self.channel.shapes[label]
+        if precision == "counts":
+            plus, minus = (side.rows if isinstance(side, Fetch) else len(side) for side in sides)
+            return {"plus": plus, "minus": minus}
+        came, went = (side if isinstance(side, Fetch) else spelled(shape.types, side, integers) for side in sides)
+        found: dict[str, Any] = {"plus": came, "minus": went}
+        if shape.key and came and went and not isinstance(came, Fetch) and not isinstance(went, Fetch):
+            pairs = modified(Delta(frozenset(came), frozenset(went)), shape.key)
+            if pairs:
+                found["modified"] = [{"old": old, "new": new} for old, new in pairs]
+        return found
+
+    def net_after(self, before: Slice) -> Slice:
+        """Both as one: what came and went again is in neither side."""
+        sides: dict[str, Sides] = dict(before.sides)
+        for label, (plus, minus) in self.sides.items():
+            earlier = sides.get(label, ((), ()))
+            assert not any(isinstance(side, Fetch) for side in (plus, minus, *earlier)), "rows that are not here cannot be compared"
+            net = Delta(frozenset(earlier[0]), frozenset(earlier[1])).then(Delta(frozenset(plus), frozenset(minus)))  # type: ignore[arg-type]  # seen above
+            sides[label] = sorted(net.plus), sorted(net.minus)
+        return Slice(self.channel, self.tx, {label: found for label, found in sides.items() if found[0] or found[1]}, before.since)
+
+
+def spelled(types: Sequence[Type], rows: Sequence[Row], integers: str) -> Sequence[Row]:
+    """Rows with their integers as text, if that is wished."""
+    columns = [column for column, type_ in enumerate(types) if type_.kind in ("number", "unsigned")]
+    if integers != "text" or not columns:
+        return rows
+    return [tuple(str(cell) if column in columns else cell for column, cell in enumerate(row)) for row in rows]
+
+
+class Index:
+    """From changed rows to channels."""
+
+    def __init__(self) -> None:
+        self.channels: dict[tuple[Part, ...], Channel] = {}
+        self.by_view: dict[str, dict[tuple[int, ...], dict[Row, list[tuple[Channel, Part]]]]] = {}
+
+    def add(self, channel: Channel) -> None:
+        self.channels[channel.parts] = channel
+        for part in channel.parts:
+            self.by_view.setdefault(part.view, {}).setdefault(part.columns, {}).setdefault(part.values, []).append((channel, part))
+
+    def remove(self, channel: Channel) -> None:
+        del self.channels[channel.parts]
+        for part in channel.parts:
+            tables = self.by_view[part.view]
+            entries = tables[part.columns][part.values]
+            entries.remove((channel, part))
+            if not entries:
+                del tables[part.columns][part.values]
+                if not tables[part.columns]:
+                    del tables[part.columns]
+                    if not tables:
+                        del self.by_view[part.view]
+
+    def following(self, view: str) -> set[Channel]:
+        """All channels that follow some rows of a view."""
+        return {channel for table in self.by_view.get(view, {}).values() for entries in table.values() for channel, _ in entries}
+
+    def touched(self, changes: Mapping[str, tuple[Sequence[Row], Sequence[Row]]]) -> dict[Channel, dict[str, tuple[list[Row], list[Row]]]]:
+        """What changes of views mean for the channels they concern."""
+        found: dict[Channel, dict[str, tuple[list[Row], list[Row]]]] = {}
+        for view, sides in changes.items():
+            for columns, table in self.by_view.get(view, {}).items():
+                if not columns:
+                    for channel, part in table.get((), ()):
+                        found.setdefault(channel, {})[part.label] = list(sides[0]), list(sides[1])
+                    continue
+                for number, rows in enumerate(sides):
+                    for row in rows:
+                        for channel, part in table.get(tuple([row[column] for column in columns]), ()):
+                            mine = found.setdefault(channel, {}).setdefault(part.label, ([], []))
+                            mine[number].append(row[part.hidden :])
+        return found

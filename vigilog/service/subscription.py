@@ -1,0 +1,291 @@
+"""One subscription, from its first answer on.
+
+Its life:
+
+    begin       it says what it has: nothing, and gets a first answer, or a position
+    behind      what it needs is read from the outbox on the disk, until nothing is left there that the hub has not seen
+    live        the hub offers each change as it is committed; what cannot be sent at once waits, a little of it in memory; if that is too much, it is behind again
+    ended       by itself, by its connection, or because what it follows is gone
+
+`position` is the law: every change up to it was sent, or does not concern this subscription; and none after it was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from vigilog.core.errors import DataError
+from vigilog.protocol.messages import Id, Subscribe, write
+from vigilog.service.access import Rights
+from vigilog.service.slices import Channel, Slice
+
+if TYPE_CHECKING:
+    from vigilog.service.hub import Hub
+
+CHUNK = 256 * 1024  # bytes that are handed to a connection at once
+
+
+class Outlet(Protocol):
+    """Where messages go. It waits while the client does not read."""
+
+    kind: str
+
+    def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
+        """A message as it is sent."""
+
+    async def send(self, data: bytes) -> None: ...
+
+
+class Subscription:
+    __slots__ = (
+        "behind",
+        "channel",
+        "ended",
+        "error",
+        "finishing",
+        "heard",
+        "hub",
+        "id",
+        "late",
+        "nudged",
+        "number",
+        "outlet",
+        "pending",
+        "position",
+        "rights",
+        "spec",
+        "stale",
+        "timer",
+        "told",
+        "waiting_rows",
+        "woken",
+    )
+
+    def __init__(self, hub: Hub, outlet: Outlet, spec: Subscribe, id: Id | None, rights: Rights, channel: Channel) -> None:
+        self.hub, self.outlet, self.spec, self.id, self.rights, self.channel = hub, outlet, spec, id, rights, channel
+        self.number = next(hub.numbers)
+        self.position = -1
+        self.told = -1  # the newest position that the client knows
+        self.heard = 0.0  # when it was last sent something
+        self.pending: list[Slice] = []
+        self.waiting_rows = 0
+        self.behind = True
+        self.late = time.monotonic()  # since when it is behind
+        self.stale = False
+        self.nudged = False
+        self.ended = self.finishing = False
+        self.error: DataError | None = None
+        self.woken = asyncio.Event()
+        self.timer: asyncio.TimerHandle | None = None
+
+    # -- what the hub says
+
+    def offer(self, change: Slice) -> None:
+        """A change that was just committed."""
+        if self.behind or change.tx <= self.position:
+            return
+        if not self.pending:
+            self.position = change.tx - 1  # nothing in between concerns it
+        self.pending.append(change)
+        self.waiting_rows += change.rows + 1
+        if self.waiting_rows > self.hub.limits.pending and len(self.pending) > 1:
+            self.fall_behind()
+        self.woken.set()
+
+    def fall_behind(self) -> None:
+        """What it needs next is on the disk."""
+        if not self.behind:
+            self.late = self.pending[0].at if self.pending else time.monotonic()
+        self.behind, self.pending, self.waiting_rows = True, [], 0
+        self.woken.set()
+
+    def nudge(self, now: float) -> None:
+        """Time has passed: perhaps it is to be told how far all is."""
+        limits, quiet = self.hub.limits, now - self.heard
+        if quiet >= limits.progress and (self.told < self.hub.tx or quiet >= limits.heartbeat):
+            self.nudged = True
+            self.woken.set()
+        elif self.spec.qos.max_staleness and not self.stale and self._waited(now) > self.spec.qos.max_staleness:
+            self.woken.set()
+
+    def end(self, error: DataError | None = None) -> None:
+        self.ended, self.error = True, error
+        self.woken.set()
+
+    def finish(self) -> None:
+        """It is to end when all that there is was sent, due or not."""
+        self.finishing = True
+        self.woken.set()
+
+    # -- its life
+
+    async def run(self) -> None:
+        """Serves it until it ends."""
+        try:
+            await self._begin()
+            while not self.ended:
+                await self._serve()
+                if not self.ended:
+                    await self.woken.wait()
+                    self.woken.clear()
+        except DataError as reason:
+            self.error = reason
+        finally:
+            if self.timer:
+                self.timer.cancel()
+            self.hub.leave(self)
+        if self.error:
+            await self._say("error", {"code": self.error.code, "message": self.error.message})
+
+    async def _begin(self) -> None:
+        try:
+            start = await self.hub.start_of(self)
+        except DataError as reason:
+            if reason.code != "gap":
+                raise
+            await self._say("error", {"code": "gap", "message": reason.message})
+            start = None
+        if start is None:
+            await self._first_answer()
+        else:
+            self.position = self.told = start
+            await self._say("subscribed", self._subscribed(start))
+
+    async def _first_answer(self) -> None:
+        answer = await self.hub.first_answer(self.channel, self.spec)
+        try:
+            await self._say("subscribed", self._subscribed(answer.tx))
+            for body in answer.bodies(single=self.channel.single):
+                await self._send([self.outlet.form("snapshot", body, self.id)])
+        finally:
+            answer.close()
+        self.position = self.told = answer.tx
+
+    def _subscribed(self, tx: int) -> dict[str, Any]:
+        views = {
+            label: {
+                "columns": [{"name": name, "type": str(type_)} for name, type_ in zip(shape.columns, shape.types, strict=True)],
+                "key": [shape.columns[column] for column in shape.key],
+            }
+            for label, shape in self.channel.shapes.items()
+        }
+        return {"db": self.hub.history, "tx": tx, "views": views}
+
+    async def _serve(self) -> None:
+        """Sends what is due, and sees to it that it is woken when something will be."""
+        while (self.pending or self.behind) and not self.ended:
+            now = time.monotonic()
+            await self._tell_staleness(now)
+            due = self._due(now)
+            if due > now and not self.finishing:
+                self._wake_at(due)
+                return
+            try:
+                await self._deliver()
+            except DataError as reason:
+                if reason.code != "gap":
+                    raise
+                await self._say("error", {"code": "gap", "message": reason.message})
+                self.fall_behind()
+                await self._first_answer()
+        if self.finishing:
+            self.ended = True
+        if self.nudged and not self.ended:
+            self.nudged = False
+            self.position = self.told = max(self.position, self.hub.tx)
+            await self._say("progress", {"tx": self.position})
+
+    async def _deliver(self) -> None:
+        """Sends what waits, or what the disk has."""
+        if self.behind:
+            if self.position >= self.hub.tx:
+                self.behind = False  # from here on, what comes is offered
+                return
+            changes, reached = await self.hub.changes(self.channel, self.position, whole=self.spec.qos.coalesce)
+        else:
+            changes, reached = self.pending, self.pending[-1].tx
+            self.pending, self.waiting_rows = [], 0
+        if changes:
+            await self._send_changes(changes)
+        self.position = reached
+
+    async def _send_changes(self, changes: Sequence[Slice]) -> None:
+        qos, integers = self.spec.qos, self.spec.integers
+        if qos.coalesce:
+            changes = netted(changes, self.position)
+        messages = []
+        for change in changes:
+            if self.id is not None:
+                messages.append(self.outlet.form("change", change.body(qos.precision, integers), self.id))
+                continue
+            key = self.outlet.kind, qos.precision, integers
+            if key not in change.written:
+                change.written[key] = self.outlet.form("change", change.body(qos.precision, integers), None)
+            messages.append(change.written[key])
+        await self._send(messages)
+        if changes:
+            self.told = changes[-1].tx
+            self.hub.metrics.delivered.inc(len(changes))
+
+    async def _send(self, messages: Sequence[bytes]) -> None:
+        batch: list[bytes] = []
+        size = 0
+        for message in messages:
+            batch.append(message)
+            size += len(message)
+            if size >= CHUNK:
+                await self.outlet.send(b"".join(batch))
+                batch, size = [], 0
+        if batch:
+            await self.outlet.send(b"".join(batch))
+        self.heard = time.monotonic()
+
+    async def _say(self, kind: str, said: dict[str, Any]) -> None:
+        await self._send([self.outlet.form(kind, write(said), self.id)])
+
+    # -- when
+
+    def _due(self, now: float) -> float:
+        """When what waits is to be sent."""
+        qos, due = self.spec.qos, now
+        if qos.within is not None and self.pending and len(self.pending) < (qos.changes or 2**62):
+            due = self.pending[0].at + qos.within
+        if qos.every is not None and self.told >= 0:
+            due = max(due, self.heard + qos.every)
+        return due
+
+    def _wake_at(self, due: float) -> None:
+        if self.timer:
+            self.timer.cancel()
+        self.timer = asyncio.get_running_loop().call_later(max(0.0, due - time.monotonic()), self.woken.set)
+
+    def _waited(self, now: float) -> float:
+        """How long the oldest change waits that was not sent."""
+        return now - self.pending[0].at if self.pending else now - self.late if self.behind else 0.0
+
+    async def _tell_staleness(self, now: float) -> None:
+        limit = self.spec.qos.max_staleness
+        if limit is None:
+            return
+        waited = self._waited(now)
+        if (waited > limit) != self.stale and self.told >= 0:
+            self.stale = waited > limit
+            await self._say("stale", {"tx": self.hub.tx, "behind": round(waited, 3) if self.stale else 0.0, "since": self.told})
+
+
+def netted(changes: Sequence[Slice], since: int) -> list[Slice]:
+    """Changes one after the other as one; those with rows that are not here stay apart."""
+    found: list[Slice] = []
+    last = since
+    for change in changes:
+        if change.large:
+            found.append(change)
+        elif found and not found[-1].large:
+            found[-1] = change.net_after(found[-1])
+        else:
+            found.append(Slice(change.channel, change.tx, change.sides, since=last))
+        last = change.tx
+    return [change for change in found if change.sides]
