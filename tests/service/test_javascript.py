@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,8 @@ import playwright
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from tests.service.conftest import Serving
+from tests.service.conftest import Serve
+from tests.service.serving import Served
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
@@ -80,8 +81,8 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-def test_a_page_shows_a_view_as_it_changes(serving: Callable[..., Serving], page: Page, pages: str) -> None:
-    server = serving("--origin", pages)
+def test_a_page_shows_a_view_as_it_changes(serve: Serve, page: Page, pages: str) -> None:
+    server = serve("--origin", pages)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     tell(server, {"insert": {"edge": [["a", "b"], ["b", "c"]]}})
@@ -104,5 +105,5 @@ def test_a_page_shows_a_view_as_it_changes(serving: Callable[..., Serving], page
     assert not errors
 
 
-def tell(server: Serving, transaction: object) -> None:
+def tell(server: Served, transaction: object) -> None:
     httpx.post(f"{server.url}/v1/transactions", json=transaction).raise_for_status()

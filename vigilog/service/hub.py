@@ -160,9 +160,7 @@ class Hub:
         changes, channel.fresh = channel.fresh, []
         self._pass(channel, changes, list(channel.members), {}, time.monotonic())
 
-    def _pass(
-        self, channel: Channel, changes: list[Slice], members: list[Subscription], written: dict[Words, bytes], began: float
-    ) -> None:
+    def _pass(self, channel: Channel, changes: list[Slice], members: list[Subscription], written: dict[Words, bytes], began: float) -> None:
         for member in members[:AT_ONCE]:
             member.take(changes, written)
         self.metrics.delivered.inc(len(changes) * len(members[:AT_ONCE]))

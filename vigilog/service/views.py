@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row
 from vigilog.engine.ledger import json_rows
@@ -26,7 +27,6 @@ from vigilog.service.entrance import rights_of
 from vigilog.service.hub import Hub
 from vigilog.service.slices import Channel, Shape, spelled
 from vigilog.service.subscription import Subscription
-from vigilog.spark.values import to_arrow
 
 Integers = Annotated[str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text.")]
 Skip = Annotated[int, Query(ge=0, le=1000, description="So many columns, the first ones, are left out.")]
