@@ -120,6 +120,7 @@ class Subscriber:
 
     spec: dict[str, Any]
     chance: random.Random
+    done: dict[int, dict[str, Any]]  # the transactions that were acknowledged
     patience: float = 0.0  # seconds between two messages that it reads
     durable: bool = False  # it goes on by its name
     copy: dict[str, set[Row]] = field(default_factory=dict)
@@ -128,6 +129,9 @@ class Subscriber:
     told: list[list[Told]] = field(default_factory=list)
     gaps: int = 0
     fetched: int = 0
+
+    def reached(self, tx: int) -> bool:
+        return self.tx >= tx
 
     @property
     def wanted(self) -> dict[str, Any]:
@@ -141,7 +145,7 @@ class Subscriber:
             self.told.append([])
             with suppress(*LOST):
                 await self.connection(server, over)
-            if over.is_set() and self.tx >= over.last:  # type: ignore[attr-defined]  # set when it is over
+            if over.is_set() and self.reached(len(self.done)):
                 return
             await asyncio.sleep(self.chance.choice([0, 0.02, 0.3, self.chance.uniform(0, 3)]) if not over.is_set() else 0.05)
 
@@ -158,7 +162,7 @@ class Subscriber:
                     return
                 if self.durable and self.told[-1] and self.tx >= self.told[-1][-1].tx and self.chance.random() < 0.3:
                     await socket.send(json.dumps({"ack": self.told[-1][-1].tx}))  # what this connection was sent
-                if over.is_set() and self.tx >= over.last:  # type: ignore[attr-defined]
+                if over.is_set() and self.reached(len(self.done)):
                     return
                 if self.patience and not over.is_set():
                     await asyncio.sleep(self.patience)
@@ -234,7 +238,7 @@ class Listener(Subscriber):
                     kind = text
                 elif name == "data":
                     await self.hear(server, {kind: json.loads(text)})
-                if (over.is_set() and self.tx >= over.last) or (time.monotonic() > deadline and not over.is_set()):  # type: ignore[attr-defined]
+                if self.reached(len(self.done)) if over.is_set() else time.monotonic() > deadline:
                     return
 
 
@@ -243,6 +247,9 @@ class Pair(Subscriber):
 
     other: Subscriber
     cancelling = False
+
+    def reached(self, tx: int) -> bool:
+        return super().reached(tx) and self.other.reached(tx)
 
     async def begin(self, socket: ClientConnection) -> None:
         self.socket, self.cancelling = socket, False
@@ -265,11 +272,11 @@ class Pair(Subscriber):
                 await self.socket.send(json.dumps({"id": 2, "cancel": {}}))
 
 
-def subscribers(chance: random.Random) -> list[Subscriber]:
+def subscribers(chance: random.Random, done: dict[int, dict[str, Any]]) -> list[Subscriber]:
     def one(patience: float = 0.0, *, durable: bool = False, **spec: Any) -> Subscriber:
-        return Subscriber(spec, random.Random(chance.random()), patience, durable)
+        return Subscriber(spec, random.Random(chance.random()), done, patience, durable)
 
-    pair = Pair({"view": "load"}, random.Random(chance.random()))
+    pair = Pair({"view": "load"}, random.Random(chance.random()), done)
     pair.other = one(view="safe", bind={"y": "n7"})
     return [
         one(view="closure"),
@@ -290,8 +297,8 @@ def subscribers(chance: random.Random) -> list[Subscriber]:
         one(0.02, view="closure"),
         one(0.1, views=["closure", "safe"]),
         one(0.05, view="safe", qos={"coalesce": True}),
-        Listener({"view": "closure"}, random.Random(chance.random())),
-        Listener({"view": "safe", "bind.x": "n8"}, random.Random(chance.random())),
+        Listener({"view": "closure"}, random.Random(chance.random()), done),
+        Listener({"view": "safe", "bind.x": "n8"}, random.Random(chance.random()), done),
         pair,
     ]
 
@@ -384,7 +391,7 @@ async def chaos(server: Served, chance: random.Random, seconds: float) -> int:
 async def play(server: Served, seconds: float, seed: int) -> tuple[dict[int, dict[str, Any]], list[Subscriber], int]:
     chance, over, resting = random.Random(seed), asyncio.Event(), asyncio.Event()
     done: dict[int, dict[str, Any]] = {}
-    found = subscribers(chance)
+    found = subscribers(chance, done)
     async with asyncio.timeout(seconds * 3 + 120), asyncio.TaskGroup() as group:
         writers = [group.create_task(writer(server, name, random.Random(chance.random()), resting, done)) for name in range(3)]
         for one in found:
@@ -392,7 +399,6 @@ async def play(server: Served, seconds: float, seed: int) -> tuple[dict[int, dic
         killed = await chaos(server, chance, seconds)
         resting.set()
         await asyncio.wait(writers)
-        over.last = len(done)  # type: ignore[attr-defined]
         over.set()
     return done, found, killed
 
