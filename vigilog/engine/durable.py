@@ -425,7 +425,7 @@ class Durable(Database):
             self.views.apply(undo, lambda _: look(), keep=False)
 
     def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
-        """What views gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
+        """What views of the program gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
         with self.lock, damage(self.file.path):
             if since < self.book.log.first:
                 raise DataError(f"changes after {since} are not all retained: the oldest are after {self.book.log.first}", "gap")
@@ -433,7 +433,8 @@ class Durable(Database):
                 raise DataError(f"there is no transaction {since} yet: the last is {self.tx}", "future")
             found = list(self.book.log.changes(since, until))
         for tx, view, said in found:
-            yield tx, view, self.book.delta(view, said, tx)
+            if view not in self.queries.names and self.book.knew(view, tx):  # of queries that are not followed any more nothing is known
+                yield tx, view, self.book.delta(view, said, tx)
 
     keeps_changes = True
 
