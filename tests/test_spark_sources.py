@@ -19,6 +19,7 @@ import pytest
 from tests.golden import PROGRAMS, read_case
 from tests.test_programs import by_engine
 from vigilog import reference
+from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError, Stopped, VigilogError
 from vigilog.core.values import Row, row_text
 from vigilog.engine.evaluate import evaluate, run, start
@@ -28,7 +29,6 @@ from vigilog.executors.spark import frames, machine
 from vigilog.executors.watch import Watch
 from vigilog.language.check import check
 from vigilog.spark.session import session
-from vigilog.spark.values import to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,1 +1,51 @@
-"""Clients of the monitoring service."""
+"""Clients of the monitoring service: calls, and copies of views that keep themselves right (docs/clients.md)."""
+
+from __future__ import annotations
+
+import ssl
+
+from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.asynchronous import AsyncChanges, AsyncClient, AsyncView, AsyncViews
+from vigilog.client.columns import Columns
+from vigilog.client.events import Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
+from vigilog.client.synchronous import Changes, Client, View, Views
+
+__all__ = [
+    "Answer",
+    "AsyncChanges",
+    "AsyncClient",
+    "AsyncView",
+    "AsyncViews",
+    "Change",
+    "Changes",
+    "Client",
+    "Columns",
+    "Described",
+    "Disconnected",
+    "Event",
+    "Gap",
+    "Preview",
+    "Progress",
+    "Snapshot",
+    "Stale",
+    "Subscribed",
+    "Told",
+    "View",
+    "Views",
+    "aconnect",
+    "connect",
+]
+
+
+def connect(
+    url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 300.0, tls: ssl.SSLContext | None = None
+) -> Client:
+    """A client of the server at an address. Nothing is sent before its first call."""
+    return Client(url, token, patience=patience, timeout=timeout, tls=tls)
+
+
+def aconnect(
+    url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 300.0, tls: ssl.SSLContext | None = None
+) -> AsyncClient:
+    """The same for programs on asyncio."""
+    return AsyncClient(url, token, patience=patience, timeout=timeout, tls=tls)

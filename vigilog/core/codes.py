@@ -86,6 +86,11 @@ STORE = {
     "disk": "The disk is full. Nothing was changed.",
 }
 
+SERVICE = {
+    "connection": "A server cannot be reached, or was lost before it answered.",
+    "message": "What a client or a server has sent is none of its messages, or does not fit what was sent before.",
+}
+
 SECTIONS = {
     "Errors in a program": PROGRAM,
     "Warnings": WARNINGS,
@@ -93,4 +98,5 @@ SECTIONS = {
     "Errors while running": RUNNING,
     "Errors in a transaction": TRANSACTIONS,
     "Errors of a data folder": STORE,
+    "Errors between client and server": SERVICE,
 }

@@ -5,6 +5,7 @@ VigilogError                 whatever a user can cause; a code and a sentence, n
 ├── DataError                a source or a row is refused, with file and row
 ├── Stopped                  an evaluation was stopped by its bounds: rounds, time, the user
 ├── UsageError               what was asked for makes no sense together; the command line exits with 2
+├── ConnectionLost           a server cannot be reached, or was lost before it answered
 └── SparkUnavailable         Spark is needed and cannot start
 
 An internal mistake is an AssertionError that names the broken invariant; it is a bug and shows as one.
@@ -49,6 +50,10 @@ class Stopped(VigilogError):
 
 class UsageError(VigilogError):
     code = "usage"
+
+
+class ConnectionLost(VigilogError):
+    code = "connection"
 
 
 class SparkUnavailable(VigilogError):

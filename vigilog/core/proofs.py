@@ -8,7 +8,7 @@ closure("a", "b")   by closure(x, y) :- edge(x, y).   (graph.dl:5:1)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,3 +98,22 @@ class Proof:
         for number, part in enumerate(self.because, start=1):
             last = number == len(self.because)
             yield from part._lines(rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+
+
+def read_proof(said: Mapping[str, Any]) -> Proof:
+    """The proof that `json` has told: it shows the same text, and tells the same again.
+
+    >>> told = Proof('closure("a", "b")', "closure(x, y) :- edge(x, y).", "graph.dl:5:1", (Proof('edge("a", "b")'),)).json()
+    >>> read_proof(told).json() == told
+    True
+    """
+    if "steps" not in said:
+        return _read(said, [read_proof(part) for part in said.get("because", ())])
+    steps: list[Proof] = []
+    for step in said["steps"]:
+        steps.append(_read(step, [steps[number - 1] for number in step.get("because", ())]))
+    return steps[-1]
+
+
+def _read(said: Mapping[str, Any], because: list[Proof]) -> Proof:
+    return Proof(said["literal"], said.get("rule", ""), said.get("place", ""), tuple(because), broken=said.get("broken", False))

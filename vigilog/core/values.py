@@ -210,6 +210,19 @@ def decimal_type(precision: int, scale: int) -> Type:
     return Type("decimal", precision, scale)
 
 
+def type_named(name: str) -> Type:
+    """The type that prints like this.
+
+    >>> type_named("decimal(6,2)") == decimal_type(6, 2), type_named("symbol") is SYMBOL
+    (True, True)
+    """
+    if found := re.fullmatch(r"decimal\((\d+),(\d+)\)", name):
+        return decimal_type(int(found[1]), int(found[2]))
+    if name not in BUILTIN:
+        raise ValueError(f"there is no type {name}")
+    return BUILTIN[name]
+
+
 def utc(moment: datetime.datetime) -> datetime.datetime:
     """The moment in UTC; one without a zone is taken to be UTC already."""
     if moment.tzinfo is None:

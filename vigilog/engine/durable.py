@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from vigilog.core.arrow import from_arrow, to_arrow
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.proofs import Proof
@@ -49,7 +50,6 @@ from vigilog.planning.layout import file_table
 from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
 from vigilog.rewriting.relevant import relevant
 from vigilog.spark.snapshots import Written
-from vigilog.spark.values import from_arrow, to_arrow
 from vigilog.store.file import DataFile, damage
 from vigilog.store.segments import Segments
 

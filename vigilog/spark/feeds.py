@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.files.place import is_uri
 from vigilog.spark.session import cause, session
-from vigilog.spark.values import to_arrow, to_frame
+from vigilog.spark.values import to_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

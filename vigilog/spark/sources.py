@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from vigilog.core.arrow import from_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.schema import PRESENT, distinct
 from vigilog.core.values import Row, Type
@@ -26,7 +27,6 @@ from vigilog.spark import cells, delta, jdbc
 from vigilog.spark.paths import escaped
 from vigilog.spark.session import cause
 from vigilog.spark.session import session as start_session
-from vigilog.spark.values import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -12,6 +12,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vigilog.core.arrow import from_arrow
 from vigilog.core.errors import DataError, UsageError
 from vigilog.core.values import SYMBOL, Row
 from vigilog.files.place import Place
@@ -20,7 +21,6 @@ from vigilog.spark.cells import Cell
 from vigilog.spark.session import cause, is_remote, session
 from vigilog.spark.sources import LINE_OK, REFUSED, ROW, every
 from vigilog.spark.types import spark_type
-from vigilog.spark.values import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.spark import jdbc
 from vigilog.spark.jdbc import Connection
 from vigilog.spark.session import session
-from vigilog.spark.values import to_arrow, to_frame
+from vigilog.spark.values import to_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,51 +1,18 @@
-"""Values between Python, Arrow and Spark."""
+"""Arrow tables as frames of Spark."""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from vigilog.core.schema import PRESENT
-from vigilog.core.values import BOOLEAN, Row, Type, utc
+from vigilog.core.values import Type
 from vigilog.spark.session import is_remote
 from vigilog.spark.types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_ARROW = {
-    "symbol": pa.string(),
-    "number": pa.int64(),
-    "unsigned": pa.decimal128(20, 0),
-    "float": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
-
-
-def arrow_type(type_: Type) -> pa.DataType:
-    return pa.decimal128(type_.precision, type_.scale) if type_.kind == "decimal" else _ARROW[type_.kind]
-
-
-def arrow_schema(columns: Sequence[str], types: Sequence[Type]) -> pa.Schema:
-    return pa.schema([pa.field(name, arrow_type(type_), nullable=False) for name, type_ in zip(columns, types, strict=True)])
-
-
-def to_arrow(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row]) -> pa.Table:
-    """Rows of values as an Arrow table; one without columns gets one, `present`."""
-    if not columns:
-        return to_arrow([PRESENT], [BOOLEAN], [(True,) for _ in rows])
-    cells = list(zip(*rows, strict=True)) or [()] * len(types)
-    arrays = []
-    for type_, values in zip(types, cells, strict=True):
-        given = [Decimal(value) for value in values] if type_.kind == "unsigned" else list(values)
-        arrays.append(pa.array(given, arrow_type(type_)))
-    return pa.Table.from_arrays(arrays, schema=arrow_schema(columns, types))
 
 
 def to_frame(session: SparkSession, types: Sequence[Type], table: pa.Table) -> DataFrame:
@@ -54,27 +21,3 @@ def to_frame(session: SparkSession, types: Sequence[Type], table: pa.Table) -> D
         return session.createDataFrame(table)
     columns = ", ".join(f"`{name}` {spark_type(type_)}" for name, type_ in zip(table.column_names, types, strict=True))
     return session.createDataFrame([], columns)
-
-
-def from_arrow(types: Sequence[Type], table: pa.Table) -> Iterator[Row]:
-    """The rows of an Arrow table as values."""
-    converters = [_converter(type_) for type_ in types]
-    for batch in table.to_batches():
-        columns = [column.to_pylist() for column in batch.columns]
-        columns = [list(map(convert, cells)) if convert else cells for convert, cells in zip(converters, columns, strict=True)]
-        yield from zip(*columns, strict=True)
-
-
-def _converter(type_: Type) -> Callable[[Any], Any] | None:
-    match type_.kind:
-        case "unsigned":
-            return int
-        case "timestamp":
-            return _moment
-        case "float":
-            return lambda value: value + 0.0
-    return None
-
-
-def _moment(value: datetime.datetime) -> datetime.datetime:
-    return utc(value)

@@ -77,9 +77,10 @@ class EmbeddedEvaluation:
             with path.open("w", encoding="utf-8", newline="") as file:
                 write(place, self.rows(place.relation), file)
         else:
-            from vigilog.spark import session, sinks, values
+            from vigilog.core.arrow import to_arrow
+            from vigilog.spark import session, sinks
 
-            table = values.to_arrow(place.columns, place.types, self.rows(place.relation))
+            table = to_arrow(place.columns, place.types, self.rows(place.relation))
             spark = session.session()
             sinks.write(spark, spark.createDataFrame(table), place, path)
 

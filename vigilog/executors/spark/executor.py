@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vigilog.core.arrow import from_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.executors.evaluation import Stats
@@ -20,7 +21,6 @@ from vigilog.language.syntax import Program
 from vigilog.spark.session import session
 from vigilog.spark.sinks import write
 from vigilog.spark.sources import read, refusal, told_by_reader
-from vigilog.spark.values import from_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

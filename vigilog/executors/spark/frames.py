@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row
 from vigilog.executors.spark.functions import register, ship
@@ -18,7 +19,7 @@ from vigilog.language.syntax import Program
 from vigilog.planning.layout import Layout
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.spark.session import cause, is_remote
-from vigilog.spark.values import to_arrow, to_frame
+from vigilog.spark.values import to_frame
 
 if TYPE_CHECKING:
     from pyspark import StorageLevel

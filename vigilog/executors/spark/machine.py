@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from vigilog.core.arrow import arrow_schema
 from vigilog.executors.fixpoint import facts, recursive_positions
 from vigilog.executors.spark.frames import Frames
 from vigilog.language.strata import Component
@@ -29,7 +30,6 @@ from vigilog.language.syntax import Atom, Rule, is_fact
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED
 from vigilog.spark.types import spark_type
-from vigilog.spark.values import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from vigilog.core.arrow import from_arrow, to_arrow
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
@@ -21,7 +22,6 @@ from vigilog.files.place import Place
 from vigilog.spark import snapshots
 from vigilog.spark.snapshots import Written
 from vigilog.spark.sources import REFUSED, read, refusal, told_by_reader
-from vigilog.spark.values import from_arrow, to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,0 +1,402 @@
+"""The face for programs on asyncio: what the synchronous one does, awaited; a view is kept by a task."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, overload
+
+import httpx
+from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.client import connect as connect_socket
+
+from vigilog.client import calls
+from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.calls import Operations, Transaction
+from vigilog.client.copies import Copy
+from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
+from vigilog.client.events import Change, Event, Snapshot, Stale, Subscribed
+from vigilog.client.server import Server
+from vigilog.client.subscription import Subscription, follow
+from vigilog.client.views import Kept, OneView, SeveralViews
+from vigilog.client.wishes import Following, Holding, What, followed, held, names
+from vigilog.core.errors import ConnectionLost, UsageError
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Value
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A connection to a server. Close it, or use it in an `async with`; that also ends its subscriptions. It belongs to one loop."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        patience: float = 30.0,
+        timeout: float = 300.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`patience` is how many seconds a call waits for a server that was there and is not any more; `timeout` how many it waits for an answer."""
+        self.server = Server(url, token, patience, timeout, tls)
+        self._http = httpx.AsyncClient(**self.server.http)
+        self._closed = False
+        self._open: set[AsyncChanges | AsyncFeed] = set()
+
+    # -- calls
+
+    async def tell(self, transaction: Transaction | None = None, *, key: str | None = None, **operations: Unpack[Operations]) -> Told:
+        """Commits a transaction, given as a whole or by its operations; raises DataError, and nothing has changed, if it is refused.
+
+        It happens once, even if the connection is lost and it is sent again. A `key` of one's own makes that hold for calls of several processes.
+        """
+        return await self._do(calls.tell(transaction, key, operations))
+
+    async def what_if(self, transaction: Transaction | None = None, **operations: Unpack[Operations]) -> Preview:
+        """What a transaction would change; nothing is applied."""
+        return await self._do(calls.what_if(transaction, operations))
+
+    async def ask(self, goal: str, at: int | None = None) -> Answer:
+        """The answers to a goal like `closure("a", y)`, now or as of a transaction."""
+        return await self._do(calls.ask(goal, at))
+
+    async def why(self, goal: str) -> Proof | None:
+        """A proof of an atom; None if it does not hold."""
+        return await self._do(calls.why(goal))
+
+    async def views(self) -> list[Described]:
+        """The views that can be read and followed."""
+        return await self._do(calls.views())
+
+    async def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Answer:
+        """All rows of a view, or those with some values, now or as of a transaction."""
+        return await self._do(calls.view(name, bind, at))
+
+    async def program(self) -> str:
+        """The text of the server's program."""
+        return await self._do(calls.program())
+
+    async def define(self, text: str) -> Told:
+        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that."""
+        return await self._do(calls.define(text))
+
+    async def drop(self, name: str) -> Told:
+        """Removes a relation that no other is derived from."""
+        return await self._do(calls.drop(name))
+
+    async def status(self) -> dict[str, Any]:
+        """What the server holds, where, and how it is kept."""
+        return await self._do(calls.status())
+
+    async def subscriptions(self) -> list[dict[str, Any]]:
+        """The named subscriptions of this token, with what they have acknowledged."""
+        return await self._do(calls.subscriptions())
+
+    async def cancel(self, name: str) -> None:
+        """Forgets a named subscription."""
+        await self._do(calls.cancel(name))
+
+    # -- subscriptions
+
+    def subscribe(self, what: What, **wishes: Unpack[Following]) -> AsyncChanges:
+        """Follows a view, several views or a goal: a Snapshot first, then every Change after it, once, in order, over all lost connections.
+
+        With `since`, what came after a position, and no snapshot. With `name`, what came after the position that was acknowledged last under it, unless `anew`. What a loop was given is
+        acknowledged when it asks for the next, or, with `acknowledge=False`, by `ack`.
+        """
+        return AsyncChanges(self, followed(what, wishes))
+
+    @overload
+    async def enroll(self, what: str, **wishes: Unpack[Holding]) -> AsyncView: ...
+
+    @overload
+    async def enroll(self, what: list[str] | tuple[str, ...], **wishes: Unpack[Holding]) -> AsyncViews: ...
+
+    async def enroll(self, what: str | list[str] | tuple[str, ...], **wishes: Unpack[Holding]) -> AsyncView | AsyncViews:
+        """A copy of a view, of a goal's answers, or of several views together, that keeps itself equal to the server's from now on."""
+        feed = AsyncFeed(self, *held(what, wishes))
+        await feed.start()
+        views = [AsyncView(feed, view) for view in names(what)]
+        return views[0] if isinstance(what, str) else AsyncViews(feed, views)
+
+    # -- its life
+
+    async def close(self) -> None:
+        """Ends all subscriptions, which go on from where they are when they are made again, and the connection."""
+        self._closed = True
+        for subscription in list(self._open):
+            await subscription.close()
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def _do(self, play: Play[T]) -> T:
+        running = Running(play)
+        while (effect := running.effect) is not None:
+            try:
+                came = await self.perform(effect)
+            except Lost as lost:
+                running.lose(lost)
+            else:
+                running.answer(came)
+        return running.result  # type: ignore[return-value]  # of a play that has come to its end
+
+    async def perform(self, effect: Effect) -> Response | None:
+        if isinstance(effect, Pause):
+            await asyncio.sleep(effect.seconds)
+            return None
+        assert isinstance(effect, Request), "a call makes requests and pauses"
+        if self._closed:
+            raise ConnectionLost("the client is closed")
+        with self.server.losing():
+            answered = await self._http.request(
+                effect.method, self.server.url + effect.path, params=effect.params or None, content=effect.body, headers=effect.headers
+            )
+            return self.server.response(answered)
+
+
+class AsyncChanges:
+    """What a subscription gives, one after the other. One task at a time takes from it; taking may be cancelled, and loses nothing."""
+
+    def __init__(self, client: AsyncClient, subscription: Subscription) -> None:
+        self._client, self._subscription = client, subscription
+        self._running = Running(follow(subscription))
+        self._socket: ClientConnection | None = None
+        self._closed = asyncio.Event()
+        self._given, self._well = False, True
+        client._open.add(self)
+
+    @property
+    def position(self) -> int | None:
+        """The last transaction that is known to be in what was given."""
+        return self._subscription.position
+
+    @property
+    def db(self) -> str:
+        return self._subscription.db
+
+    @property
+    def connected(self) -> bool:
+        return self._socket is not None
+
+    async def begin(self) -> None:
+        """Waits for the server's promise. Raises what the server refuses with."""
+        while not isinstance(await self._step(), Subscribed | None):
+            self._given = True
+        self._given = False
+
+    async def get(self) -> Event | None:
+        """The next event of any kind; None if none will come."""
+        event = await self._step()
+        self._given = event is not None
+        return event
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Everything that happens, also to the connection."""
+        while (event := await self.get()) is not None:
+            yield event
+
+    def __aiter__(self) -> AsyncIterator[Snapshot | Change | Stale]:
+        return self
+
+    async def __anext__(self) -> Snapshot | Change | Stale:
+        while (event := await self.get()) is not None:
+            if isinstance(event, Snapshot | Change | Stale):
+                return event
+        raise StopAsyncIteration
+
+    def hold(self) -> None:
+        """What was given last is not dealt with: it is not acknowledged, nor what follows, until `ack` says so."""
+        self._well = False
+
+    async def ack(self, tx: int) -> None:
+        """Everything up to a position is dealt with. What the server does not hear now, because the connection is lost, it hears with the next."""
+        said = self._subscription.ack(tx)
+        if said is not None and self._socket is not None:
+            with suppress(Lost), self._client.server.losing():
+                await self._socket.send(said)
+
+    async def cancel(self) -> None:
+        """Ends it, and forgets its name."""
+        await self.close()
+        if self._subscription.wish.name is not None:
+            await self._client.cancel(self._subscription.wish.name)
+
+    async def close(self) -> None:
+        """Ends it; under a name, another one can go on from there."""
+        self._closed.set()
+        self._client._open.discard(self)
+        await self._disconnect()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.begin()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def _step(self) -> Event | None:
+        """Goes on to the next event that is given."""
+        try:
+            if self._given:
+                self._given = False
+                well, self._well = self._well, True
+                self._running.answer(well)
+            while not isinstance(effect := self._running.effect, Give):
+                if effect is None or self._closed.is_set():
+                    return None
+                try:
+                    came = await self._perform(effect)
+                except Lost as lost:
+                    if self._closed.is_set():
+                        return None
+                    self._running.lose(lost)
+                else:
+                    self._running.answer(came)
+            return effect.event
+        except asyncio.CancelledError:
+            if isinstance(self._running.effect, Send):  # whether it was sent is not known
+                self._running.lose(Lost("sending was cancelled"))
+            raise
+        except Exception:
+            await self.close()
+            raise
+
+    async def _perform(self, effect: Effect) -> Any:
+        losing = self._client.server.losing
+        match effect:
+            case Open():
+                with losing():
+                    self._socket = await connect_socket(self._client.server.socket_url, **self._client.server.socket)
+                self._client.server.reached = True
+                if self._closed.is_set():
+                    await self._disconnect()
+            case Close():
+                await self._disconnect()
+            case Pause():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closed.wait(), effect.seconds)
+            case Send() | Receive():
+                socket = self._socket
+                if socket is None:
+                    raise Lost("the connection was closed")
+                with losing():
+                    return await (socket.send(effect.text) if isinstance(effect, Send) else socket.recv())
+            case Request():
+                return await self._client.perform(effect)
+        return None
+
+    async def _disconnect(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            with suppress(Lost), self._client.server.losing():
+                await socket.close()
+
+
+class AsyncFeed:
+    """The task that keeps a copy equal to the server's views, until it is closed or cannot."""
+
+    def __init__(self, client: AsyncClient, subscription: Subscription, copy: Copy) -> None:
+        self.copy, self._client = copy, client
+        self.changes = AsyncChanges(client, subscription)
+        self.task: asyncio.Task[None] | None = None
+        client._open.add(self)
+
+    @property
+    def connected(self) -> bool:
+        return self.changes.connected
+
+    async def start(self) -> None:
+        """Waits for the first answer. Raises what the server refuses with."""
+        self.task = asyncio.create_task(self._run(), name="vigilog view")
+        try:
+            await self.wait_for(0, None)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def wait_for(self, tx: int, timeout: float | None) -> bool:
+        if asyncio.current_task() is self.task:
+            if self.copy.position >= tx:
+                return True
+            raise UsageError("a callback cannot wait for what comes after it")
+        come = asyncio.Event()
+        self.copy.when(tx, come.set)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(come.wait(), timeout)
+        return self.copy.reached(tx)
+
+    async def close(self) -> None:
+        await self.changes.close()
+        self._client._open.discard(self)
+        if self.task is not None and asyncio.current_task() is not self.task:
+            await asyncio.wait([self.task])
+
+    async def _run(self) -> None:
+        ended: Exception | None = None
+        try:
+            async for event in self.changes.events():
+                for call in self.copy.take(event):
+                    try:
+                        if isawaitable(came := call()):
+                            await came
+                    except Exception as error:
+                        self.changes.hold()
+                        self.copy.trouble(error)
+                self.copy.settle()
+        except Exception as error:
+            ended = error
+            await self.changes.close()
+        finally:
+            self.copy.end(ended)
+
+
+class _AsyncLiving(Kept):
+    """What a holder of views can do with their life."""
+
+    _feed: AsyncFeed
+
+    async def wait_for(self, tx: int, timeout: float | None = None) -> bool:
+        """Waits until the copy has come to a transaction, and callbacks were told; False if that takes longer. Raises what has ended the view."""
+        return await self._feed.wait_for(tx, timeout)
+
+    async def ack(self, tx: int) -> None:
+        """Everything up to a position is dealt with, after a callback had failed."""
+        await self._feed.changes.ack(tx)
+
+    async def cancel(self) -> None:
+        """Ends it, and forgets its name."""
+        await self._feed.close()
+        await self._feed.changes.cancel()
+
+    async def close(self) -> None:
+        """Ends it; the rows stay as they are."""
+        await self._feed.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+
+class AsyncView(_AsyncLiving, OneView):
+    """The rows of a view, kept by a task. Callbacks may be coroutine functions."""
+
+
+class AsyncViews(_AsyncLiving, SeveralViews[AsyncView]):
+    """Views that change together, kept by a task."""

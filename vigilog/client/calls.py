@@ -1,0 +1,235 @@
+"""The calls by HTTP, each a play: which requests it makes, when it tries again, and what it makes of the answer."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any, TypedDict, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.columns import Columns, fact_text, read_columns
+from vigilog.client.effects import Backoff, Lost, Pause, Play, Request, Response
+from vigilog.core.delta import Delta
+from vigilog.core.errors import ConnectionLost, DataError, UsageError, VigilogError
+from vigilog.core.proofs import Proof, read_proof
+from vigilog.core.values import Value
+from vigilog.protocol.messages import Column
+
+S = TypeVar("S")
+NOT_NOW = (429, 503)
+
+Facts = Mapping[str, Iterable[Any]]
+
+
+class _Counts(msgspec.Struct):
+    plus: int = 0
+    minus: int = 0
+
+
+class _Told(msgspec.Struct):
+    tx: int
+    views: dict[str, _Counts] = {}
+
+
+class _Sides(msgspec.Struct):
+    plus: list[list[Any]] = []
+    minus: list[list[Any]] = []
+
+
+class _Preview(msgspec.Struct):
+    tx: int
+    views: dict[str, _Sides] = {}
+    subscriptions: list[dict[str, Any]] = []
+
+
+class _View(msgspec.Struct):
+    view: str
+    columns: list[Column]
+    key: list[str] = []
+    strategy: str = ""
+
+
+class _Views(msgspec.Struct):
+    views: list[_View]
+
+
+class _Rows(msgspec.Struct):
+    tx: int
+    columns: list[Column]
+    rows: list[list[Any]]
+    db: str = ""
+
+
+class _Why(msgspec.Struct):
+    proof: dict[str, Any] | None
+
+
+class _Program(msgspec.Struct):
+    text: str
+
+
+class _Said(msgspec.Struct):
+    code: str
+    message: str
+
+
+class _Error(msgspec.Struct):
+    error: _Said
+
+
+def asked(request: Request, *, repeatable: bool = True) -> Play[Response]:
+    """The server's answer. It is asked again while it is not there, as long as the client's patience lasts and nothing can happen twice by it."""
+    backoff = Backoff()
+    while True:
+        try:
+            response: Response = yield request
+        except Lost as lost:
+            if lost.sent and not repeatable:
+                raise ConnectionLost(f"{lost.reason}; whether it was done is not known") from None
+            if backoff.spent >= lost.patience:
+                raise ConnectionLost(lost.reason) from None
+            yield Pause(backoff.next())
+            continue
+        if response.status in NOT_NOW and backoff.spent < response.patience:
+            yield Pause(max(backoff.next(), min(response.retry_after or 0.0, response.patience)))
+            continue
+        if response.status >= 300:
+            raise refusal(response)
+        return response
+
+
+def refusal(response: Response) -> VigilogError:
+    """What a refused call says, as the exception that it is."""
+    try:
+        said = msgspec.json.decode(response.body, type=_Error).error
+    except msgspec.MsgspecError:
+        return DataError(f"the server answered with status {response.status}, and not as Vigilog does", "message")
+    return DataError(said.message, said.code)
+
+
+def read(response: Response, kind: type[S]) -> S:
+    try:
+        return msgspec.json.decode(response.body, type=kind)
+    except msgspec.MsgspecError as reason:
+        raise DataError(f"the server's answer is not one of Vigilog: {reason}", "message") from None
+
+
+def body(said: Any) -> bytes:
+    """JSON of values: dates, timestamps and decimals as text."""
+    try:
+        return msgspec.json.encode(said, enc_hook=_plain)
+    except (TypeError, OverflowError, UnicodeEncodeError) as reason:
+        raise DataError(f"this cannot be sent: {reason}", "value") from None
+
+
+def _plain(value: Any) -> Any:
+    """Rows may come from anything that can be gone through."""
+    if isinstance(value, Iterable):
+        return list(value)
+    raise TypeError(f"{value!r} is no value of Vigilog")
+
+
+class Operations(TypedDict, total=False):
+    """What a transaction does, for each relation with which rows; as `watch` reads it."""
+
+    delete: Facts
+    insert: Facts
+    update: Facts
+    upsert: Facts
+    delete_key: Facts
+
+
+Transaction = Operations | Mapping[str, Facts] | bytes  # bytes are JSON already
+
+
+def _transaction(given: Transaction | None, operations: Operations) -> bytes:
+    """A transaction that is given as a whole, or by its operations."""
+    if given is not None and operations:
+        raise UsageError("a transaction is given as a whole, or by its operations; not both")
+    return given if isinstance(given, bytes) else body(operations if given is None else given)
+
+
+def tell(transaction: Transaction | None, key: str | None, operations: Operations) -> Play[Told]:
+    """Commits a transaction. The key makes it happen once, however often it is sent."""
+    content, headers = _transaction(transaction, operations), {"Idempotency-Key": key or secrets.token_hex(16)}
+    return _told((yield from asked(Request("POST", "/v1/transactions", body=content, headers=headers))))
+
+
+def _told(response: Response) -> Told:
+    said = read(response, _Told)
+    return Told(said.tx, {view: (counts.plus, counts.minus) for view, counts in said.views.items()})
+
+
+def what_if(transaction: Transaction | None, operations: Operations) -> Play[Preview]:
+    content = _transaction(transaction, operations)
+    known = {view.name: view.columns for view in (yield from views())}
+    said = read((yield from asked(Request("POST", "/v1/transactions", (("dry_run", "true"),), content))), _Preview)
+    return Preview(said.tx, {view: _delta(known[view], sides) for view, sides in said.views.items()}, tuple(said.subscriptions))
+
+
+def _delta(columns: Columns, sides: _Sides) -> Delta:
+    return Delta(frozenset(columns.rows(sides.plus)), frozenset(columns.rows(sides.minus)))
+
+
+def views() -> Play[list[Described]]:
+    said = read((yield from asked(Request("GET", "/v1/views"))), _Views)
+    return [Described(view.view, read_columns(view.columns, view.key), view.strategy) for view in said.views]
+
+
+def view(name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Play[Answer]:
+    params = [(f"bind.{column}", fact_text(value)) for column, value in (bind or {}).items()]
+    if at is not None:
+        params.append(("at", str(at)))
+    return _answer(read((yield from asked(Request("GET", f"/v1/views/{_part(name)}", tuple(params)))), _Rows))
+
+
+def ask(goal: str, at: int | None = None) -> Play[Answer]:
+    said = {"goal": goal} | ({} if at is None else {"at": at})
+    return _answer(read((yield from asked(Request("POST", "/v1/ask", body=body(said)))), _Rows))
+
+
+def _answer(said: _Rows) -> Answer:
+    columns = read_columns(said.columns)
+    return Answer(said.tx, columns, tuple(columns.rows(said.rows)), said.db)
+
+
+def why(goal: str) -> Play[Proof | None]:
+    said = read((yield from asked(Request("GET", "/v1/why", (("goal", goal),)))), _Why)
+    return None if said.proof is None else read_proof(said.proof)
+
+
+def program() -> Play[str]:
+    return read((yield from asked(Request("GET", "/v1/program"))), _Program).text
+
+
+def define(text: str) -> Play[Told]:
+    return _told((yield from asked(Request("POST", "/v1/definitions", body=body({"text": text})), repeatable=False)))
+
+
+def drop(name: str) -> Play[Told]:
+    return _told((yield from asked(Request("DELETE", f"/v1/definitions/{_part(name)}"), repeatable=False)))
+
+
+def status() -> Play[dict[str, Any]]:
+    return read((yield from asked(Request("GET", "/v1/status"))), dict[str, Any])
+
+
+def subscriptions() -> Play[list[dict[str, Any]]]:
+    said = read((yield from asked(Request("GET", "/v1/subscriptions"))), dict[str, Any])
+    return list(said.get("subscriptions", ()))
+
+
+def cancel(name: str) -> Play[None]:
+    """Forgets a named subscription; one that is forgotten already is."""
+    try:
+        yield from asked(Request("DELETE", f"/v1/subscriptions/{_part(name)}"))
+    except DataError as error:
+        if error.code != "unknown-subscription":
+            raise
+
+
+def _part(name: str) -> str:
+    return quote(name, safe="")

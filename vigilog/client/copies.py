@@ -1,0 +1,153 @@
+"""A copy of one or several views, kept equal to the server's by the events of a subscription.
+
+The law: at every moment the rows of all views are those of one position. Only `take` changes them; readers of any thread see a state before or after a change, never one in between.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import RLock
+from typing import Any
+
+from vigilog.client.columns import Columns
+from vigilog.client.events import Change, Event, Progress, Snapshot, Subscribed
+from vigilog.core.delta import between
+from vigilog.core.errors import DataError, UsageError, VigilogError
+from vigilog.core.values import Row, sorted_rows
+
+log = logging.getLogger("vigilog.client")
+
+Call = Callable[[], Any]
+OfRow = Callable[[Row], Any]
+OfChange = Callable[[Change], Any]
+OfError = Callable[[Exception], Any]
+
+
+class Copy:
+    """The rows that a client holds, and whom it tells about changes."""
+
+    def __init__(self, known: Snapshot | None = None, *, first: bool = False) -> None:
+        """Begins with rows that are known from before, or with none. With `first`, the first answer is told to callbacks like a change."""
+        self.lock = RLock()
+        self.rows: dict[str, set[Row]] = {view: set(rows) for view, rows in known.views.items()} if known else {}
+        self.db, self.position = (known.db, known.tx) if known else ("", -1)
+        self.columns: dict[str, Columns] = {}
+        self.whole = known is not None  # whether there has been an answer
+        self.settled = -1  # the position that callbacks were told about, too
+        self.ended = False
+        self.error: Exception | None = None  # why it ended, or the last error of a callback
+        self.plus: dict[str, list[OfRow]] = {}
+        self.minus: dict[str, list[OfRow]] = {}
+        self.change: list[OfChange] = []
+        self.failed: list[OfError] = []
+        self._first, self._waiting = first, list[tuple[int, Call]]()
+
+    # -- what comes
+
+    def take(self, event: Event) -> list[Call]:
+        """Takes an event in; gives the callbacks that are to be called for it, in order: of rows that went, of rows that came, of the whole change."""
+        told: Change | None = None
+        with self.lock:
+            match event:
+                case Subscribed():
+                    self.db, self.columns = event.db, dict(event.columns)
+                case Snapshot():
+                    told = self._replace(event)
+                case Change():
+                    self._apply(event)
+                    told = event
+                case Progress() if self.whole:
+                    self.position = max(self.position, event.tx)
+            return self._calls(told) if told is not None else []
+
+    def _replace(self, snapshot: Snapshot) -> Change | None:
+        """A new first answer: the difference is what a holder has missed."""
+        tells = self.whole or self._first
+        since = self.position if self.whole and self.db == snapshot.db else None
+        deltas = {view: between(self.rows.get(view, set()), rows) for view, rows in snapshot.views.items()} if tells else {}
+        self.rows = {view: set(rows) for view, rows in snapshot.views.items()}
+        self.position, self.whole = snapshot.tx, True
+        changed = {view: delta for view, delta in deltas.items() if delta}
+        return Change(snapshot.tx, changed, since=since) if changed else None
+
+    def _apply(self, change: Change) -> None:
+        """All of a change or nothing of it. A change that does not fit shows that the copy is not the server's view, and is not hidden."""
+        for view, delta in change.views.items():
+            rows = self.rows.setdefault(view, set())
+            if not (delta.minus <= rows and delta.plus.isdisjoint(rows)):
+                raise DataError(f"change {change.tx} of {view} does not fit the copy at position {self.position}", "message")
+        for view, delta in change.views.items():
+            self.rows[view] -= delta.minus
+            self.rows[view] |= delta.plus
+        self.position = change.tx
+
+    def _calls(self, change: Change) -> list[Call]:
+        calls: list[Call] = []
+        for callbacks, side in ((self.minus, "minus"), (self.plus, "plus")):
+            for view, delta in change.views.items():
+                for callback in callbacks.get(view, ()):
+                    calls += [_call(callback, row) for row in sorted_rows(getattr(delta, side))]
+        return calls + [_call(callback, change) for callback in self.change]
+
+    def settle(self) -> None:
+        """What was taken in was told, too: whoever waits for its position goes on."""
+        with self.lock:
+            if self.whole:
+                self.settled = self.position
+            self._wake()
+
+    def trouble(self, error: Exception) -> None:
+        """A callback has failed. The copy is right all the same, and goes on; the error is logged, kept, and told to those who want to know."""
+        log.error("a callback of a view failed", exc_info=error)
+        self._tell(error)
+
+    def end(self, error: Exception | None) -> None:
+        """The copy is kept no more."""
+        with self.lock:
+            self.ended, self.error = True, error or self.error
+            self._wake()
+        if error is not None and self.whole:
+            log.error("a view is no longer kept: %s", error, exc_info=None if isinstance(error, VigilogError) else error)
+        if error is not None:
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        self.error = error
+        for callback in self.failed:
+            try:
+                callback(error)
+            except Exception:
+                log.exception("a callback for errors failed")
+
+    # -- who waits
+
+    def when(self, tx: int, wake: Call) -> None:
+        """Calls `wake` as soon as the copy, and its callbacks, have come to a position, or never will."""
+        with self.lock:
+            self._waiting.append((tx, wake))
+            self._wake()
+
+    def reached(self, tx: int) -> bool:
+        """Whether it has come to a position. Raises what ended it before."""
+        if self.settled >= tx and self.whole:
+            return True
+        if self.ended:
+            raise self.error or UsageError(f"the view was closed at position {self.position}")
+        return False
+
+    def _wake(self) -> None:
+        due = [entry for entry in self._waiting if self.ended or (self.whole and self.settled >= entry[0])]
+        self._waiting = [entry for entry in self._waiting if entry not in due]
+        for _, wake in due:
+            wake()
+
+    # -- who looks
+
+    def snapshot(self, views: Iterable[str]) -> Snapshot:
+        with self.lock:
+            return Snapshot(self.db, self.position, {view: frozenset(self.rows.get(view, ())) for view in views})
+
+
+def _call(callback: Callable[[Any], Any], argument: object) -> Call:
+    return lambda: callback(argument)

@@ -1,0 +1,239 @@
+"""One subscription, without input and output: what it says to the server, what it makes of what it hears, and where it stands.
+
+Its life: it asks as it was told to; from the first snapshot or change on its position is that of its holder, and after a lost connection it asks for what came since; when that cannot be had it begins anew.
+A position is acknowledged when its holder has dealt with it, never before.
+"""
+
+from __future__ import annotations
+
+from msgspec import UnsetType
+from msgspec.structs import replace
+
+from vigilog.client.calls import asked, body
+from vigilog.client.columns import ARROW, Columns, described
+from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Request, Send
+from vigilog.client.events import Change, Disconnected, Event, Gap, Pairs, Progress, Snapshot, Stale, Subscribed
+from vigilog.core.delta import Delta
+from vigilog.core.errors import ConnectionLost, DataError, UsageError
+from vigilog.core.values import Row
+from vigilog.protocol import messages
+from vigilog.protocol.messages import ClientMessage, Fetch, Side, Subscribe, ViewChange, read_server
+
+GONE = ("gap", "history", "future")  # what was asked for cannot be had, but a first answer can
+NOT_NOW = ("stopping", "limit", "disk")  # may be better soon, for one that had a subscription already
+
+
+class Subscription:
+    def __init__(self, wish: Subscribe, *, acknowledges: bool = True, renews: bool = False) -> None:
+        """With `acknowledges`, a named subscription tells the server about everything that was dealt with; without, only `ack` does.
+
+        With `renews`, a position that the server does not know is replaced by a first answer even when it was stated.
+        """
+        self.wish, self.acknowledges, self.renews = wish, acknowledges, renews
+        self.db = wish.db or ""
+        self.position = wish.start if isinstance(wish.start, int) else None
+        self.columns: dict[str, Columns] = {}
+        self.established = False  # whether the server has promised something once
+        self.settled = wish.resumes and bool(wish.db)  # whether what its holder has is that of the position
+        self.held = False  # whether something was given and not dealt with
+        self.acknowledged = -1
+        self._anew = False
+        self._parts: dict[str, list[Row]] = {}
+
+    # -- what it says
+
+    def opening(self) -> str:
+        """The first message of a connection."""
+        self._parts = {}
+        if self.settled:
+            return _text(ClientMessage(subscribe=replace(self.wish, start=self.position, db=self.db)))
+        return _text(ClientMessage(subscribe=replace(self.wish, start=None, db=None) if self._anew else self.wish))
+
+    def dealt(self, event: Event, well: bool) -> str | None:
+        """After an event was given, and dealt with (well or not): what to say to the server, if anything."""
+        if isinstance(event, Subscribed) and self.settled and self.acknowledged >= 0:
+            return _text(ClientMessage(ack=self.acknowledged))  # which may have been lost
+        if isinstance(event, Snapshot | Change):
+            self.held = self.held or not well or not self.acknowledges
+        elif not isinstance(event, Progress) or not self.settled:
+            return None
+        return None if self.held else self._ack(event.tx)
+
+    def ack(self, tx: int) -> str | None:
+        """Everything up to a position is dealt with, says its holder. What to say to the server, if anything."""
+        if self.wish.name is None:
+            raise UsageError("only a subscription with a name has positions to acknowledge")
+        if self.position is None or tx > self.position:
+            raise UsageError(f"{tx} cannot be acknowledged: the last position is {self.position}")
+        self.held = self.held and tx < self.position
+        return self._ack(tx)
+
+    def _ack(self, tx: int) -> str | None:
+        if self.wish.name is None or tx <= self.acknowledged:
+            return None
+        self.acknowledged = tx
+        return _text(ClientMessage(ack=tx))
+
+    # -- what it hears
+
+    def take(self, text: str | bytes) -> Play[Event | None]:
+        """What a message of the server means, after rows that were too many to send are fetched."""
+        message = read_server(text)
+        if message.subscribed is not None:
+            return self._subscribed(message.subscribed)
+        if message.snapshot is not None:
+            return (yield from self._snapshot(message.snapshot))
+        if message.change is not None:
+            return (yield from self._change(message.change))
+        if message.error is not None:
+            return self._error(message.error)
+        if message.stale is not None:
+            return Stale(message.stale.tx, message.stale.behind, message.stale.since)
+        progress = message.progress or message.closing
+        return self._progress(progress.tx) if progress is not None else None
+
+    def _subscribed(self, said: messages.Subscribed) -> Subscribed:
+        self.established = True
+        self.db = said.db
+        self.columns = {name: described(view) for name, view in said.views.items()} or self.columns
+        if not self.settled:
+            self.position = said.tx
+            self.settled = self.wish.resumes and not self._anew
+        return Subscribed(said.db, said.tx, self.columns)
+
+    def _snapshot(self, said: messages.Snapshot) -> Play[Event | None]:
+        if not isinstance(said.fetch, UnsetType):
+            fetched = yield from self._fetched(said.fetch)
+            if isinstance(fetched, Gap):
+                self.wish = replace(self.wish, snapshot="json")
+                return fetched
+            self._parts = {self._only: self.columns[self._only].read_arrow(fetched)[1]}
+        else:
+            parts = {self._only: said.rows} if not isinstance(said.rows, UnsetType) else said.views or {}
+            for view, rows in parts.items():
+                self._parts.setdefault(view, []).extend(self._columns(view).rows(rows))
+        if not said.last:
+            return None
+        rows_of = {view: frozenset(self._parts.pop(view, ())) for view in self.columns}
+        self.position, self.settled, self._anew = said.tx, True, False
+        return Snapshot(self.db, said.tx, rows_of)
+
+    def _change(self, said: messages.Change) -> Play[Event | None]:
+        if self.position is not None and said.tx <= self.position:
+            raise DataError(f"the server has sent change {said.tx} after position {self.position}", "message")
+        single = not isinstance(said.views, dict)
+        parts = {self._only: ViewChange(said.plus, said.minus, said.modified)} if single else said.views
+        assert isinstance(parts, dict), "one or the other"
+        views: dict[str, Delta] = {}
+        counts: dict[str, tuple[int, int]] = {}
+        modified: dict[str, Pairs] = {}
+        for view, part in parts.items():
+            if isinstance(part.plus, int) or isinstance(part.minus, int):
+                counts[view] = (_number(part.plus), _number(part.minus))
+            elif self.wish.qos.precision == "rows":
+                delta = yield from self._delta(view, part)
+                if isinstance(delta, Gap):
+                    return delta
+                views[view] = delta
+            if not isinstance(part.modified, UnsetType):
+                row = self._columns(view).row
+                modified[view] = tuple((row(pair.old), row(pair.new)) for pair in part.modified)
+        self.position, self.settled = said.tx, True
+        return Change(said.tx, views, modified, counts, None if isinstance(said.since, UnsetType) else said.since)
+
+    def _delta(self, view: str, part: ViewChange) -> Play[Delta | Gap]:
+        columns = self._columns(view)
+        sides: dict[str, frozenset[Row]] = {}
+        for side, said in (("plus", part.plus), ("minus", part.minus)):
+            if side not in sides and isinstance(said, Fetch):
+                fetched = yield from self._fetched(said.fetch)
+                if isinstance(fetched, Gap):
+                    return fetched
+                table, rows = columns.read_arrow(fetched, skip=1)
+                kinds = table.column(0).to_pylist()
+                both = {kind: frozenset(row for row, own in zip(rows, kinds, strict=True) if own == kind) for kind in ("plus", "minus")}
+                sides |= both if part.plus == part.minus or _same_place(part.plus, part.minus) else {side: both[side]}
+            elif side not in sides:
+                sides[side] = frozenset(columns.rows(said if isinstance(said, list) else ()))
+        return Delta(sides["plus"], sides["minus"])
+
+    def _fetched(self, place: str) -> Play[bytes | Gap]:
+        """What the server has at a place, as Arrow; if it has it no more, the subscription begins anew."""
+        try:
+            response = yield from asked(Request("GET", place, headers={"Accept": ARROW}))
+        except ConnectionLost as lost:
+            raise Lost(lost.message) from None
+        except DataError as error:
+            if error.code not in GONE:
+                raise
+            return self._begin_anew("fetch", error.message)
+        return response.body
+
+    def _progress(self, tx: int) -> Progress:
+        if self.settled and self.position is not None:
+            self.position = max(self.position, tx)
+        return Progress(tx)
+
+    def _error(self, said: messages.Said) -> Gap:
+        if said.code == "gap":
+            return self._begin_anew("gap", said.message)
+        if (self.established or self.renews) and said.code in GONE:
+            return self._begin_anew(said.code, said.message)
+        if self.established and said.code in NOT_NOW:
+            raise Lost(said.message)
+        raise DataError(said.message, said.code)
+
+    def _begin_anew(self, code: str, message: str) -> Gap:
+        self.settled, self._anew, self._parts = False, True, {}
+        return Gap(code, message)
+
+    @property
+    def _only(self) -> str:
+        if len(self.columns) != 1:
+            raise DataError("the server has sent rows without saying of which view", "message")
+        return next(iter(self.columns))
+
+    def _columns(self, view: str) -> Columns:
+        if view not in self.columns:
+            raise DataError(f"the server has sent rows of {view}, which nobody has asked for", "message")
+        return self.columns[view]
+
+
+def follow(subscription: Subscription) -> Play[None]:
+    """Subscribes, gives what comes, and subscribes again whenever the connection is lost, without end; what cannot be mended is raised."""
+    backoff = Backoff()
+    while True:
+        try:
+            yield Open()
+            yield Send(subscription.opening())
+            event: Event | None = None
+            while not (isinstance(event, Gap) and event.ended):
+                event = yield from subscription.take((yield Receive()))
+                if event is None:
+                    continue
+                if not isinstance(event, Subscribed | Gap):
+                    backoff = Backoff()
+                well = yield Give(event)
+                if (said := subscription.dealt(event, bool(well))) is not None:
+                    yield Send(said)
+            yield Close()
+            yield Pause(backoff.next())
+        except Lost as lost:
+            if not subscription.established and backoff.spent >= lost.patience:
+                raise ConnectionLost(lost.reason) from None
+            pause = backoff.next()
+            yield Close()
+            yield Give(Disconnected(lost.reason, pause))
+            yield Pause(pause)
+
+
+def _text(message: ClientMessage) -> str:
+    return body(message).decode()
+
+
+def _number(side: Side | UnsetType) -> int:
+    return side if isinstance(side, int) else 0
+
+
+def _same_place(plus: Side | UnsetType, minus: Side | UnsetType) -> bool:
+    return isinstance(plus, Fetch) and isinstance(minus, Fetch) and plus.fetch == minus.fetch

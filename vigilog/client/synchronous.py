@@ -1,0 +1,411 @@
+"""The face for ordinary programs: calls wait for their answer; a view is kept by a thread of its own."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, overload
+
+import httpx
+from websockets.sync.client import ClientConnection
+from websockets.sync.client import connect as connect_socket
+
+from vigilog.client import calls
+from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.calls import Operations, Transaction
+from vigilog.client.copies import Copy
+from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
+from vigilog.client.events import Change, Event, Snapshot, Stale, Subscribed
+from vigilog.client.server import Server
+from vigilog.client.subscription import Subscription, follow
+from vigilog.client.views import Kept, OneView, SeveralViews
+from vigilog.client.wishes import Following, Holding, What, followed, held, names
+from vigilog.core.errors import ConnectionLost, UsageError
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Value
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to a server. Close it, or use it in a `with`; that also ends its subscriptions. It may be used from several threads."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        patience: float = 30.0,
+        timeout: float = 300.0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`patience` is how many seconds a call waits for a server that was there and is not any more; `timeout` how many it waits for an answer."""
+        self.server = Server(url, token, patience, timeout, tls)
+        self._http = httpx.Client(**self.server.http)
+        self._closing = threading.Event()
+        self._open: set[Changes | Feed] = set()
+
+    # -- calls
+
+    def tell(self, transaction: Transaction | None = None, *, key: str | None = None, **operations: Unpack[Operations]) -> Told:
+        """Commits a transaction, given as a whole or by its operations; raises DataError, and nothing has changed, if it is refused.
+
+        It happens once, even if the connection is lost and it is sent again. A `key` of one's own makes that hold for calls of several processes.
+        """
+        return self._do(calls.tell(transaction, key, operations))
+
+    def what_if(self, transaction: Transaction | None = None, **operations: Unpack[Operations]) -> Preview:
+        """What a transaction would change; nothing is applied."""
+        return self._do(calls.what_if(transaction, operations))
+
+    def ask(self, goal: str, at: int | None = None) -> Answer:
+        """The answers to a goal like `closure("a", y)`, now or as of a transaction."""
+        return self._do(calls.ask(goal, at))
+
+    def why(self, goal: str) -> Proof | None:
+        """A proof of an atom; None if it does not hold."""
+        return self._do(calls.why(goal))
+
+    def views(self) -> list[Described]:
+        """The views that can be read and followed."""
+        return self._do(calls.views())
+
+    def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Answer:
+        """All rows of a view, or those with some values, now or as of a transaction."""
+        return self._do(calls.view(name, bind, at))
+
+    def program(self) -> str:
+        """The text of the server's program."""
+        return self._do(calls.program())
+
+    def define(self, text: str) -> Told:
+        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that."""
+        return self._do(calls.define(text))
+
+    def drop(self, name: str) -> Told:
+        """Removes a relation that no other is derived from."""
+        return self._do(calls.drop(name))
+
+    def status(self) -> dict[str, Any]:
+        """What the server holds, where, and how it is kept."""
+        return self._do(calls.status())
+
+    def subscriptions(self) -> list[dict[str, Any]]:
+        """The named subscriptions of this token, with what they have acknowledged."""
+        return self._do(calls.subscriptions())
+
+    def cancel(self, name: str) -> None:
+        """Forgets a named subscription."""
+        self._do(calls.cancel(name))
+
+    # -- subscriptions
+
+    def subscribe(self, what: What, **wishes: Unpack[Following]) -> Changes:
+        """Follows a view, several views or a goal: a Snapshot first, then every Change after it, once, in order, over all lost connections.
+
+        With `since`, what came after a position, and no snapshot. With `name`, what came after the position that was acknowledged last under it, unless `anew`. What a loop was given is
+        acknowledged when it asks for the next, or, with `acknowledge=False`, by `ack`.
+        """
+        changes = Changes(self, followed(what, wishes))
+        changes.begin()
+        return changes
+
+    @overload
+    def enroll(self, what: str, **wishes: Unpack[Holding]) -> View: ...
+
+    @overload
+    def enroll(self, what: list[str] | tuple[str, ...], **wishes: Unpack[Holding]) -> Views: ...
+
+    def enroll(self, what: str | list[str] | tuple[str, ...], **wishes: Unpack[Holding]) -> View | Views:
+        """A copy of a view, of a goal's answers, or of several views together, that keeps itself equal to the server's from now on."""
+        feed = Feed(self, *held(what, wishes))
+        feed.start()
+        views = [View(feed, view) for view in names(what)]
+        return views[0] if isinstance(what, str) else Views(feed, views)
+
+    # -- its life
+
+    def close(self) -> None:
+        """Ends all subscriptions, which go on from where they are when they are made again, and the connection."""
+        self._closing.set()
+        for subscription in list(self._open):
+            subscription.close()
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _do(self, play: Play[T]) -> T:
+        running = Running(play)
+        while (effect := running.effect) is not None:
+            try:
+                came = self.perform(effect)
+            except Lost as lost:
+                running.lose(lost)
+            else:
+                running.answer(came)
+        return running.result  # type: ignore[return-value]  # of a play that has come to its end
+
+    def perform(self, effect: Effect) -> Response | None:
+        if isinstance(effect, Pause):
+            self._closing.wait(effect.seconds)
+            return None
+        assert isinstance(effect, Request), "a call makes requests and pauses"
+        if self._closing.is_set():
+            raise ConnectionLost("the client is closed")
+        with self.server.losing():
+            answered = self._http.request(
+                effect.method, self.server.url + effect.path, params=effect.params or None, content=effect.body, headers=effect.headers
+            )
+            return self.server.response(answered)
+
+
+class Changes:
+    """What a subscription gives, one after the other. One thread at a time takes from it; others may close it, or acknowledge."""
+
+    def __init__(self, client: Client, subscription: Subscription) -> None:
+        self._client, self._subscription = client, subscription
+        self._running = Running(follow(subscription))
+        self._socket: ClientConnection | None = None
+        self._closing = threading.Event()
+        self._given, self._well = False, True
+        self._until: float | None = None  # when the pause that is under way ends
+        client._open.add(self)
+
+    @property
+    def position(self) -> int | None:
+        """The last transaction that is known to be in what was given."""
+        return self._subscription.position
+
+    @property
+    def db(self) -> str:
+        return self._subscription.db
+
+    @property
+    def connected(self) -> bool:
+        return self._socket is not None
+
+    def begin(self) -> None:
+        """Waits for the server's promise. Raises what the server refuses with."""
+        while not isinstance(self._step(None), Subscribed | None):
+            self._given = True
+        self._given = False
+
+    def get(self, timeout: float | None = None) -> Event | None:
+        """The next event of any kind; None if none has come in so many seconds, or none will come."""
+        event = self._step(None if timeout is None else time.monotonic() + timeout)
+        self._given = event is not None
+        return event
+
+    def events(self) -> Iterator[Event]:
+        """Everything that happens, also to the connection."""
+        while (event := self.get()) is not None:
+            yield event
+
+    def __iter__(self) -> Iterator[Snapshot | Change | Stale]:
+        return self
+
+    def __next__(self) -> Snapshot | Change | Stale:
+        while (event := self.get()) is not None:
+            if isinstance(event, Snapshot | Change | Stale):
+                return event
+        raise StopIteration
+
+    def hold(self) -> None:
+        """What was given last is not dealt with: it is not acknowledged, nor what follows, until `ack` says so."""
+        self._well = False
+
+    def ack(self, tx: int) -> None:
+        """Everything up to a position is dealt with. What the server does not hear now, because the connection is lost, it hears with the next."""
+        said = self._subscription.ack(tx)
+        if said is not None and self._socket is not None:
+            with suppress(Lost), self._client.server.losing():
+                self._socket.send(said)
+
+    def cancel(self) -> None:
+        """Ends it, and forgets its name."""
+        self.close()
+        if self._subscription.wish.name is not None:
+            self._client.cancel(self._subscription.wish.name)
+
+    def close(self) -> None:
+        """Ends it; under a name, another one can go on from there."""
+        self._closing.set()
+        self._client._open.discard(self)
+        self._disconnect()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _step(self, deadline: float | None) -> Event | None:
+        """Goes on to the next event that is given, or, when there is no time left, not as far."""
+        try:
+            if self._given:
+                self._given = False
+                well, self._well = self._well, True
+                self._running.answer(well)
+            while not isinstance(effect := self._running.effect, Give):
+                if effect is None or self._closing.is_set():
+                    return None
+                try:
+                    came = self._perform(effect, None if deadline is None else max(0.0, deadline - time.monotonic()))
+                except TimeoutError:
+                    return None
+                except Lost as lost:
+                    if self._closing.is_set():
+                        return None
+                    self._running.lose(lost)
+                else:
+                    self._running.answer(came)
+            return effect.event
+        except Exception:
+            self.close()
+            raise
+
+    def _perform(self, effect: Effect, timeout: float | None) -> Any:
+        losing = self._client.server.losing
+        match effect:
+            case Open():
+                with losing():
+                    self._socket = connect_socket(self._client.server.socket_url, **self._client.server.socket)
+                self._client.server.reached = True
+                if self._closing.is_set():
+                    self._disconnect()
+            case Close():
+                self._disconnect()
+            case Pause():
+                self._pause(effect.seconds, timeout)
+            case Send() | Receive():
+                socket = self._socket
+                if socket is None:
+                    raise Lost("the connection was closed")
+                if isinstance(effect, Send):
+                    with losing():
+                        return socket.send(effect.text)
+                try:
+                    return socket.recv(timeout)
+                except TimeoutError:
+                    raise
+                except Exception as reason:
+                    with losing():
+                        raise reason
+            case Request():
+                return self._client.perform(effect)
+        return None
+
+    def _pause(self, seconds: float, timeout: float | None) -> None:
+        """Waits; if there is less time than that, the rest is for the next time."""
+        now = time.monotonic()
+        self._until = self._until or now + seconds
+        rest = self._until - now
+        if not self._closing.wait(rest if timeout is None else min(rest, timeout)) and timeout is not None and timeout < rest:
+            raise TimeoutError
+        self._until = None
+
+    def _disconnect(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            with suppress(Lost), self._client.server.losing():
+                socket.close()
+
+
+class Feed:
+    """The thread that keeps a copy equal to the server's views, until it is closed or cannot."""
+
+    def __init__(self, client: Client, subscription: Subscription, copy: Copy) -> None:
+        self.copy, self._client = copy, client
+        self.changes = Changes(client, subscription)
+        self.thread = threading.Thread(target=self._run, name=f"vigilog view {subscription.wish.view or ''}", daemon=True)
+        client._open.add(self)
+
+    @property
+    def connected(self) -> bool:
+        return self.changes.connected
+
+    def start(self) -> None:
+        """Waits for the first answer. Raises what the server refuses with."""
+        self.thread.start()
+        try:
+            self.wait_for(0, None)
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_for(self, tx: int, timeout: float | None) -> bool:
+        if threading.current_thread() is self.thread:
+            if self.copy.position >= tx:
+                return True
+            raise UsageError("a callback cannot wait for what comes after it")
+        come = threading.Event()
+        self.copy.when(tx, come.set)
+        come.wait(timeout)
+        return self.copy.reached(tx)
+
+    def close(self) -> None:
+        self.changes.close()
+        self._client._open.discard(self)
+        if self.thread.ident is not None and threading.current_thread() is not self.thread:
+            self.thread.join()
+
+    def _run(self) -> None:
+        ended: Exception | None = None
+        try:
+            for event in self.changes.events():
+                for call in self.copy.take(event):
+                    try:
+                        call()
+                    except Exception as error:
+                        self.changes.hold()
+                        self.copy.trouble(error)
+                self.copy.settle()
+        except Exception as error:
+            ended = error
+            self.changes.close()
+        self.copy.end(ended)
+
+
+class _Living(Kept):
+    """What a holder of views can do with their life."""
+
+    _feed: Feed
+
+    def wait_for(self, tx: int, timeout: float | None = None) -> bool:
+        """Waits until the copy has come to a transaction, and callbacks were told; False if that takes longer. Raises what has ended the view."""
+        return self._feed.wait_for(tx, timeout)
+
+    def ack(self, tx: int) -> None:
+        """Everything up to a position is dealt with, after a callback had failed."""
+        self._feed.changes.ack(tx)
+
+    def cancel(self) -> None:
+        """Ends it, and forgets its name."""
+        self._feed.close()
+        self._feed.changes.cancel()
+
+    def close(self) -> None:
+        """Ends it; the rows stay as they are."""
+        self._feed.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class View(_Living, OneView):
+    """The rows of a view, kept by a thread."""
+
+
+class Views(_Living, SeveralViews[View]):
+    """Views that change together, kept by a thread."""
