@@ -11,8 +11,10 @@ from typing import Annotated
 
 import typer
 
-from vigilog.core.errors import DataError, Stopped
+from vigilog.core.errors import DataError, Stopped, UsageError
 from vigilog.core.values import Row, Type, row_text, sorted_rows
+from vigilog.engine.database import Database
+from vigilog.engine.opening import open_program
 from vigilog.language.check import Checked
 from vigilog.language.check import check as check_program
 from vigilog.language.parser import read_program
@@ -33,7 +35,13 @@ class Strategy(StrEnum):
 
 ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
 DataFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The data folder.", show_default=False)]
-ProgramOrFolder = Annotated[Path, typer.Argument(metavar="PROGRAM|DIR", help="A program's file, or a data folder.", show_default=False)]
+ProgramFolderOrAddress = Annotated[
+    str, typer.Argument(metavar="PROGRAM|DIR|URL", help="A program's file, a data folder, or a server's address.", show_default=False)
+]
+FolderOrAddress = Annotated[str, typer.Argument(metavar="DIR|URL", help="The data folder, or a server's address.", show_default=False)]
+TokenOption = Annotated[
+    str | None, typer.Option("--token", envvar="VIGILOG_TOKEN", metavar="TOKEN", help="For a server that wants one.", show_default=False)
+]
 EngineOption = Annotated[
     Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
 ]
@@ -47,6 +55,11 @@ GoalArgument = Annotated[
 StrategyOption = Annotated[
     Strategy, typer.Option("--strategy", help="How views are kept: not at all, stored, stored with counts, or as fits each.")
 ]
+
+
+def is_address(place: str) -> bool:
+    """Whether a server is meant, and not a file or a folder."""
+    return place.startswith(("http://", "https://"))
 
 
 def examples(*commands: str) -> str:
@@ -89,3 +102,20 @@ def print_rows(types: tuple[Type, ...], rows: Iterable[Row]) -> None:
     """Rows, tab-separated and sorted; the one row without columns is `true`."""
     for row in sorted_rows(rows):
         print("\t".join(row_text(types, row)) if row else "true")
+
+
+def opened(path: Path, facts: Path | None, strategy: str) -> Database:
+    """A program with its facts, or a data folder, which remembers how its views are kept."""
+    if not path.is_dir():
+        return open_program(checked(path).program, facts or Path(), strategy=strategy)
+    if facts is not None:
+        raise UsageError(f"{path} is a data folder, which has its data; -F goes with a program")
+    return open_program(data=path)
+
+
+def pairs(given: list[str] | None, option: str) -> dict[str, str]:
+    found = [part.partition("=") for part in given or ()]
+    wrong = [key for key, sign, _ in found if not sign or not key]
+    if wrong:
+        raise UsageError(f"{option} {wrong[0]}: it must be like key=value")
+    return {key: value for key, _, value in found}

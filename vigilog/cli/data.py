@@ -9,14 +9,19 @@ from typing import Annotated
 
 import typer
 
+from vigilog.cli import remote
 from vigilog.cli.arguments import (
     DataFolder,
+    FolderOrAddress,
     ProgramPath,
     Strategy,
+    TokenOption,
     checked,
     examples,
     interruptible,
+    is_address,
     lines_of,
+    pairs,
     print_rows,
 )
 from vigilog.cli.progress import progress
@@ -108,19 +113,27 @@ def load(
         print(f"transaction {outcome.tx}: {counted(sum(changes), 'row')} of {relation} changed" if changes else f"transaction {outcome.tx}")
 
 
-@app.command(epilog=examples("""vigilog tell ./data '{"insert": {"edge": [["a", "b"]]}}'""", "vigilog tell ./data - < changes.jsonl"))
+@app.command(
+    epilog=examples("""vigilog tell ./data '{"insert": {"edge": [["a", "b"]]}}'""", "vigilog tell http://127.0.0.1:8080 - < changes.jsonl")
+)
 def tell(
-    data: DataFolder,
+    data: FolderOrAddress,
     transaction: Annotated[
         str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads such lines from standard input.")
     ] = "-",
+    token: TokenOption = None,
 ) -> None:
-    """Applies transactions; prints for each, once it is durable, its number and what it changed in the views, as one JSON line."""
+    """Applies transactions; prints for each, once it is durable, its number and what it changed in the views (of a server, how many rows), as one JSON line."""
     refused = False
-    with _opened(data) as db, lines_of(transaction) if transaction == "-" else nullcontext([transaction]) as lines:
-        for answer in tell_lines(db, lines):
-            print(to_line(answer), flush=True)
-            refused = refused or "error" in answer
+    given = lines_of(transaction) if transaction == "-" else nullcontext([transaction])
+    if is_address(data):
+        with given as lines:
+            refused = not remote.tell(data, token, lines)
+    else:
+        with _opened(Path(data)) as db, given as lines:
+            for answer in tell_lines(db, lines):
+                print(to_line(answer), flush=True)
+                refused = refused or "error" in answer
     if refused:
         raise typer.Exit(1)
 
@@ -239,14 +252,6 @@ def restore(
 
 def _opened(data: Path, report: Report | None = None) -> Durable:
     return open_program(data=data, report=report)
-
-
-def pairs(given: list[str] | None, option: str) -> dict[str, str]:
-    found = [part.partition("=") for part in given or ()]
-    wrong = [key for key, sign, _ in found if not sign or not key]
-    if wrong:
-        raise UsageError(f"{option} {wrong[0]}: it must be like key=value")
-    return {key: value for key, _, value in found}
 
 
 def _number(key: str, value: str) -> float:

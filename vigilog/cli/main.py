@@ -12,27 +12,29 @@ from typing import Annotated
 import typer
 
 from vigilog import __version__
-from vigilog.cli import data, service
+from vigilog.cli import data, remote, service
 from vigilog.cli.arguments import (
     Engine,
     EngineOption,
     FactsOption,
     GoalArgument,
     ProgramFactsOption,
-    ProgramOrFolder,
+    ProgramFolderOrAddress,
     ProgramPath,
     Strategy,
     StrategyOption,
+    TokenOption,
     checked,
     examples,
     interruptible,
+    is_address,
     lines_of,
+    opened,
     print_rows,
 )
 from vigilog.cli.explain import Show, explained
 from vigilog.cli.progress import progress
 from vigilog.core.errors import ProgramError, UsageError, VigilogError, counted
-from vigilog.engine.database import Database
 from vigilog.engine.durable import Durable
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
@@ -136,18 +138,23 @@ def watch(
 
 @app.command(epilog=examples("""vigilog ask graph.dl -F facts 'closure("a", y)'""", "vigilog ask ./data 'edge(x, y), !edge(y, x)' --at 17"))
 def ask(
-    program: ProgramOrFolder,
+    program: ProgramFolderOrAddress,
     goal: GoalArgument,
     facts: ProgramFactsOption = None,
     at: Annotated[
         int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction of a data folder.", show_default="now")
     ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Say what the answer cost, on standard error.")] = False,
+    token: TokenOption = None,
 ) -> None:
     """Answers a goal, deriving only what it needs: an atom's rows, or the values of several literals' variables."""
-    if at is not None and not program.is_dir():
-        raise UsageError("--at needs a data folder: a program alone has no past")
-    with opened(program, facts, "external") as database:
+    if is_address(program):
+        _without(facts, stats)
+        remote.ask(program, token, goal, at)
+        return
+    if at is not None and not Path(program).is_dir():
+        raise UsageError("--at needs a data folder or a server: a program alone has no past")
+    with opened(Path(program), facts, "external") as database:
         types, rows = database.ask_typed(goal, at) if isinstance(database, Durable) else database.ask_typed(goal)
         print_rows(types, rows)
         if stats:
@@ -157,14 +164,19 @@ def ask(
 
 @app.command(epilog=examples("""vigilog why graph.dl -F facts 'closure("e", "c")'"""))
 def why(
-    program: ProgramOrFolder,
+    program: ProgramFolderOrAddress,
     goal: GoalArgument,
     facts: ProgramFactsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the proof as JSON.")] = False,
+    token: TokenOption = None,
 ) -> None:
     """Shows a proof of an atom from base facts, with the rules' places. Of an atom with variables, the first row that holds."""
-    with opened(program, facts, "external") as database:
-        proof = database.why(goal)
+    if is_address(program):
+        _without(facts)
+        proof = remote.why(program, token, goal)
+    else:
+        with opened(Path(program), facts, "external") as database:
+            proof = database.why(goal)
     if as_json:
         print(json.dumps(proof.json() if proof else None, ensure_ascii=False))
     else:
@@ -173,15 +185,20 @@ def why(
 
 @app.command("what-if", epilog=examples("""vigilog what-if graph.dl -F facts '{"insert": {"edge": [["g", "a"]]}}'"""))
 def what_if(
-    program: ProgramOrFolder,
+    program: ProgramFolderOrAddress,
     transaction: Annotated[
         str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads standard input.", show_default=False)
     ],
     facts: ProgramFactsOption = None,
     strategy: StrategyOption = Strategy.auto,
+    token: TokenOption = None,
 ) -> None:
     """Tells what a transaction would change in the views; nothing is applied."""
-    with opened(program, facts, strategy.value) as database:
+    if is_address(program):
+        _without(facts)
+        remote.what_if(program, token, sys.stdin.read() if transaction == "-" else transaction)
+        return
+    with opened(Path(program), facts, strategy.value) as database:
         given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
         changes = database.apply(given, dry_run=True)
         print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
@@ -208,13 +225,9 @@ def explain(
     print(explained(given, show, view, SparkDialect() if engine is Engine.spark else SqliteDialect(), strategy.value))
 
 
-def opened(path: Path, facts: Path | None, strategy: str) -> Database:
-    """A program with its facts, or a data folder, which remembers how its views are kept."""
-    if not path.is_dir():
-        return open_program(checked(path).program, facts or Path(), strategy=strategy)
-    if facts is not None:
-        raise UsageError(f"{path} is a data folder, which has its data; -F goes with a program")
-    return open_program(data=path)
+def _without(facts: Path | None, stats: bool = False) -> None:
+    if facts is not None or stats:
+        raise UsageError("a server has its data and its own statistics; -F and --stats go with a program or a data folder")
 
 
 def _print(finished: Finished) -> None:
@@ -247,7 +260,7 @@ def _fail(error: VigilogError, status: int) -> None:
     sys.exit(status)
 
 
-app.registered_commands += data.app.registered_commands + service.app.registered_commands
+app.registered_commands += data.app.registered_commands + service.app.registered_commands + remote.app.registered_commands
 
 if __name__ == "__main__":
     main()

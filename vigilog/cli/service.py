@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from vigilog.cli.arguments import ProgramFactsOption, Strategy, checked, examples, interruptible
-from vigilog.cli.data import pairs
+from vigilog.cli.arguments import ProgramFactsOption, Strategy, checked, examples, interruptible, pairs
 from vigilog.cli.progress import progress
 from vigilog.core.errors import UsageError
 from vigilog.engine.opening import open_program

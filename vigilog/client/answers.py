@@ -32,6 +32,7 @@ class Preview:
 
     tx: int
     views: Mapping[str, Delta]
+    columns: Mapping[str, Columns]
     subscriptions: tuple[Mapping[str, Any], ...] = ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from inspect import isawaitable
 from types import TracebackType
@@ -17,6 +17,7 @@ from websockets.asyncio.client import connect as connect_socket
 from vigilog.client import calls
 from vigilog.client.answers import Answer, Described, Preview, Told
 from vigilog.client.calls import Operations, Transaction
+from vigilog.client.columns import Columns
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Event, Snapshot, Stale, Subscribed
@@ -102,6 +103,10 @@ class AsyncClient:
         """Forgets a named subscription."""
         await self._do(calls.cancel(name))
 
+    async def bound(self, views: Iterable[str], bind: Mapping[str, str]) -> dict[str, Value]:
+        """Values for `bind` from text, as a facts file has them."""
+        return await self._do(calls.bound(views, bind))
+
     # -- subscriptions
 
     def subscribe(self, what: What, **wishes: Unpack[Following]) -> AsyncChanges:
@@ -159,9 +164,7 @@ class AsyncClient:
         if self._closed:
             raise ConnectionLost("the client is closed")
         with self.server.losing():
-            answered = await self._http.request(
-                effect.method, self.server.url + effect.path, params=effect.params or None, content=effect.body, headers=effect.headers
-            )
+            answered = await self._http.request(**self.server.request(effect))
             return self.server.response(answered)
 
 
@@ -183,7 +186,13 @@ class AsyncChanges:
 
     @property
     def db(self) -> str:
+        """The history that positions belong to."""
         return self._subscription.db
+
+    @property
+    def columns(self) -> Mapping[str, Columns]:
+        """The columns of each view."""
+        return self._subscription.columns
 
     @property
     def connected(self) -> bool:

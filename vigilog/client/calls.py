@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypedDict, TypeVar
 from urllib.parse import quote
 
@@ -49,7 +50,7 @@ class _View(msgspec.Struct):
     view: str
     columns: list[Column]
     key: list[str] = []
-    strategy: str = ""
+    strategy: str | None = None
 
 
 class _Views(msgspec.Struct):
@@ -106,6 +107,8 @@ def refusal(response: Response) -> VigilogError:
     try:
         said = msgspec.json.decode(response.body, type=_Error).error
     except msgspec.MsgspecError:
+        if response.status in (401, 403):
+            return DataError(f"the server refuses this token (status {response.status})", "forbidden")
         return DataError(f"the server answered with status {response.status}, and not as Vigilog does", "message")
     return DataError(said.message, said.code)
 
@@ -167,7 +170,8 @@ def what_if(transaction: Transaction | None, operations: Operations) -> Play[Pre
     content = _transaction(transaction, operations)
     known = {view.name: view.columns for view in (yield from views())}
     said = read((yield from asked(Request("POST", "/v1/transactions", (("dry_run", "true"),), content))), _Preview)
-    return Preview(said.tx, {view: _delta(known[view], sides) for view, sides in said.views.items()}, tuple(said.subscriptions))
+    deltas = {view: _delta(known[view], sides) for view, sides in said.views.items()}
+    return Preview(said.tx, deltas, known, tuple(said.subscriptions))
 
 
 def _delta(columns: Columns, sides: _Sides) -> Delta:
@@ -176,7 +180,20 @@ def _delta(columns: Columns, sides: _Sides) -> Delta:
 
 def views() -> Play[list[Described]]:
     said = read((yield from asked(Request("GET", "/v1/views"))), _Views)
-    return [Described(view.view, read_columns(view.columns, view.key), view.strategy) for view in said.views]
+    return [Described(view.view, read_columns(view.columns, view.key), view.strategy or "") for view in said.views]
+
+
+def bound(names: Iterable[str], bind: Mapping[str, str]) -> Play[dict[str, Value]]:
+    """Values that are written as in a facts file, as those of the views' columns; what is none is left for the server to refuse."""
+    if not bind:
+        return {}
+    known = [view.columns for view in (yield from views()) if view.name in names]
+    types = {name: type_ for columns in known for name, type_ in zip(columns.names, columns.types, strict=True)}
+    found: dict[str, Value] = dict(bind)
+    for column, text in bind.items():
+        with suppress(KeyError, ValueError):
+            found[column] = types[column].parse(text)
+    return found
 
 
 def view(name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Play[Answer]:

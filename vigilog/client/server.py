@@ -12,7 +12,7 @@ import httpx
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from vigilog.client.calls import NOT_NOW, refusal
-from vigilog.client.effects import Lost, Response
+from vigilog.client.effects import Lost, Request, Response
 from vigilog.core.errors import DataError, UsageError
 
 LARGEST_MESSAGE = 2**28
@@ -54,6 +54,12 @@ class Server:
             "close_timeout": 1.0,
             **({"ssl": self.tls} if self.tls else {}),
         }
+
+    def request(self, wanted: Request) -> dict[str, Any]:
+        """A request in the words of httpx."""
+        kind = {} if wanted.body is None else {"Content-Type": "application/json"}
+        said = {"method": wanted.method, "url": self.url + wanted.path, "content": wanted.body, "headers": {**kind, **wanted.headers}}
+        return {**said, "params": wanted.params} if wanted.params else said
 
     def response(self, answered: httpx.Response) -> Response:
         self.reached = True

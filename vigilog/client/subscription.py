@@ -20,7 +20,7 @@ from vigilog.protocol import messages
 from vigilog.protocol.messages import ClientMessage, Fetch, Side, Subscribe, ViewChange, read_server
 
 GONE = ("gap", "history", "future")  # what was asked for cannot be had, but a first answer can
-NOT_NOW = ("stopping", "limit", "disk")  # may be better soon, for one that had a subscription already
+NOT_NOW = ("stopping", "closed", "limit", "rate", "disk")  # may be better soon, for one that had a subscription already
 
 
 class Subscription:
@@ -174,7 +174,10 @@ class Subscription:
             self.position = max(self.position, tx)
         return Progress(tx)
 
-    def _error(self, said: messages.Said) -> Gap:
+    def _error(self, said: messages.Said) -> Gap | None:
+        if said.code == "ack":  # which does not end the subscription; it is said again with the next
+            self.acknowledged = -1
+            return None
         if said.code == "gap":
             return self._begin_anew("gap", said.message)
         if (self.established or self.renews) and said.code in GONE:

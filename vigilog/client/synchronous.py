@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
@@ -17,6 +17,7 @@ from websockets.sync.client import connect as connect_socket
 from vigilog.client import calls
 from vigilog.client.answers import Answer, Described, Preview, Told
 from vigilog.client.calls import Operations, Transaction
+from vigilog.client.columns import Columns
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Event, Snapshot, Stale, Subscribed
@@ -102,6 +103,10 @@ class Client:
         """Forgets a named subscription."""
         self._do(calls.cancel(name))
 
+    def bound(self, views: Iterable[str], bind: Mapping[str, str]) -> dict[str, Value]:
+        """Values for `bind` from text, as a facts file has them."""
+        return self._do(calls.bound(views, bind))
+
     # -- subscriptions
 
     def subscribe(self, what: What, **wishes: Unpack[Following]) -> Changes:
@@ -161,9 +166,7 @@ class Client:
         if self._closing.is_set():
             raise ConnectionLost("the client is closed")
         with self.server.losing():
-            answered = self._http.request(
-                effect.method, self.server.url + effect.path, params=effect.params or None, content=effect.body, headers=effect.headers
-            )
+            answered = self._http.request(**self.server.request(effect))
             return self.server.response(answered)
 
 
@@ -186,7 +189,13 @@ class Changes:
 
     @property
     def db(self) -> str:
+        """The history that positions belong to."""
         return self._subscription.db
+
+    @property
+    def columns(self) -> Mapping[str, Columns]:
+        """The columns of each view."""
+        return self._subscription.columns
 
     @property
     def connected(self) -> bool:

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.engine.ledger import json_rows
@@ -23,7 +24,6 @@ from vigilog.service.context import ARROW, REFUSALS, Context, answered
 from vigilog.service.hub import Hub
 from vigilog.service.slices import Channel, Shape, spelled
 from vigilog.service.subscription import Subscription
-from vigilog.spark.values import to_arrow
 
 Integers = Annotated[str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text.")]
 QOS = {"every": float, "changes": int, "within": float, "max_staleness": float, "coalesce": str, "precision": str}

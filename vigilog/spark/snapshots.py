@@ -62,7 +62,7 @@ def read_rows(types: Sequence[Type], location: str) -> Iterable[Row]:
     """The rows of what Spark wrote, in this process; without Spark, if it is on this machine."""
     import pyarrow.parquet as pq
 
-    from vigilog.spark.values import from_arrow
+    from vigilog.core.arrow import from_arrow
 
     try:
         table = session().read.parquet(location).toArrow() if is_uri(location) else pq.read_table(location)

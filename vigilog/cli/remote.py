@@ -1,0 +1,144 @@
+"""`vigilog`: the commands that speak to a server, or do the same with what this process opens."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vigilog.cli.arguments import ProgramFactsOption, ProgramFolderOrAddress, TokenOption, examples, is_address, opened, pairs, print_rows
+from vigilog.client import Client, Disconnected, Event, Snapshot, connect
+from vigilog.client.lines import line, text_lines, told, views_json
+from vigilog.core.errors import UsageError
+from vigilog.core.proofs import Proof
+from vigilog.engine.subscribed import subscribed
+from vigilog.engine.watch import to_line
+
+app = typer.Typer()
+
+
+class Precision(StrEnum):
+    rows = "rows"
+    counts = "counts"
+    signal = "signal"
+
+
+@app.command(
+    epilog=examples(
+        "vigilog subscribe http://127.0.0.1:8080 closure --bind x=a",
+        "vigilog subscribe http://127.0.0.1:8080 closure degree --name my-cache --every 1 --coalesce",
+        "vigilog subscribe ./data closure --from 17",
+    )
+)
+def subscribe(
+    place: ProgramFolderOrAddress,
+    view: Annotated[
+        list[str], typer.Argument(metavar="VIEW...", help="A view, several that change together, or a goal.", show_default=False)
+    ],
+    bind: Annotated[
+        list[str] | None, typer.Option("--bind", metavar="COLUMN=VALUE", help="Only rows with this value.", show_default=False)
+    ] = None,
+    since: Annotated[
+        int | None, typer.Option("--from", min=0, metavar="N", help="What came after a transaction.", show_default="a first answer")
+    ] = None,
+    db: Annotated[str | None, typer.Option("--db", metavar="ID", help="The history that --from belongs to.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Go on where this name has left off; what was printed is acknowledged.", show_default=False),
+    ] = None,
+    every: Annotated[float | None, typer.Option(metavar="SECONDS", help="At most so often.", show_default="at once")] = None,
+    changes: Annotated[
+        int | None, typer.Option(metavar="K", help="Wait for so many changes, or until --within.", show_default="at once")
+    ] = None,
+    within: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long to wait for --changes.", show_default=False)] = None,
+    coalesce: Annotated[bool, typer.Option("--coalesce", help="One message for the net effect of the interval.")] = False,
+    precision: Annotated[Precision, typer.Option(help="Rows, numbers of rows, or only that something changed.")] = Precision.rows,
+    max_staleness: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Say so if changes come later than that.", show_default=False)
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Only the first answer.")] = False,
+    as_json: Annotated[bool, typer.Option("--json/--text", help="A JSON line a message, or a line a row.")] = True,
+    facts: ProgramFactsOption = None,
+    token: TokenOption = None,
+) -> None:
+    """Prints a view and then its changes, one JSON line a message, until Ctrl-C.
+
+    Of a server, over lost connections; of a data folder that this process opens, what its streams bring.
+    """
+    quality: dict[str, Any] = {
+        "every": every,
+        "changes": changes,
+        "within": within,
+        "coalesce": coalesce,
+        "precision": precision.value,
+        "max_staleness": max_staleness,
+    }
+    bound = pairs(bind, "--bind")
+    with suppress(KeyboardInterrupt):
+        if is_address(place):
+            if facts is not None:
+                raise UsageError("a server has its data; -F goes with a program")
+            if once and (since is not None or name):
+                raise UsageError("--once prints a first answer, which --from and --name leave out")
+            with connect(place, token) as client:
+                _follow(client, view, bound, once=once, as_json=as_json, since=since, db=db, name=name, **quality)
+            return
+        if name or db or coalesce or precision is not Precision.rows or any((every, changes, within, max_staleness)) or not as_json:
+            raise UsageError("only a server has --name, --db, --text and qualities of service")
+        with opened(Path(place), facts, "auto") as database:
+            for answer in subscribed(database, view, bound, since, once=once):
+                print(to_line(answer), flush=True)
+
+
+def _follow(client: Client, view: list[str], bound: dict[str, str], *, once: bool, as_json: bool, **wishes: Any) -> None:
+    what = view if len(view) > 1 else view[0]
+    with client.subscribe(what, bind=client.bound(view, bound), **wishes) as changes:
+        last: Event | None = None
+        for event in changes.events():
+            if isinstance(event, Disconnected) and not isinstance(last, Disconnected):
+                print(f"{event.reason}; trying again", file=sys.stderr)
+            _print(event, changes.columns, as_json=as_json)
+            last = event
+            if once and isinstance(event, Snapshot):
+                break
+
+
+def _print(event: Event, columns: Any, *, as_json: bool) -> None:
+    if not as_json:
+        for text in text_lines(event, columns):
+            print(text)
+    elif (answer := line(event, columns)) is not None:
+        print(to_line(answer))
+    sys.stdout.flush()
+
+
+def ask(url: str, token: str | None, goal: str, at: int | None) -> None:
+    with connect(url, token) as client:
+        answer = client.ask(goal, at)
+    print_rows(answer.columns.types, answer)
+
+
+def why(url: str, token: str | None, goal: str) -> Proof | None:
+    with connect(url, token) as client:
+        return client.why(goal)
+
+
+def what_if(url: str, token: str | None, transaction: str) -> None:
+    with connect(url, token) as client:
+        preview = client.what_if(transaction.encode())
+    print(to_line({"views": views_json(preview.columns, preview.views)}))
+
+
+def tell(url: str, token: str | None, lines: Iterable[str | bytes]) -> bool:
+    """Whether all lines were taken."""
+    fine = True
+    with connect(url, token) as client:
+        for answer in told(client, lines):
+            print(to_line(answer), flush=True)
+            fine = fine and "error" not in answer
+    return fine
