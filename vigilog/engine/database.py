@@ -19,6 +19,7 @@ from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.evaluate import ensure_known, read
 from vigilog.engine.ledger import Counting
 from vigilog.engine.step import Ledger, Outcome, Step
+from vigilog.engine.subscribing import Changes, ViewChange
 from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
@@ -131,6 +132,16 @@ class Database:
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
         """The changes that a transaction would cause; nothing is applied."""
         return self.apply({"delete": _lists(delete), "insert": _lists(insert)}, dry_run=True)
+
+    keeps_changes = False  # whether the changes of the past can be read again
+
+    def subscribe(self, view: str, since: int | None = None) -> Changes:
+        """The changes of a view, as they come: `with db.subscribe("closure") as changes`. See `engine/subscribing.py`."""
+        return Changes(self, view, since)
+
+    def changes_of(self, view: str, since: int, until: int | None = None) -> list[ViewChange]:
+        """What a view gained and lost after a transaction, if that is kept."""
+        raise DataError("the changes of the past are kept in a data folder only; leave out since", "gap")
 
     @contextmanager
     def transaction(self) -> Iterator[Pending]:

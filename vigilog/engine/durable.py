@@ -33,6 +33,7 @@ from vigilog.engine.reading import Question, Readers, State, reading
 from vigilog.engine.redefine import redefine
 from vigilog.engine.status import Status, status
 from vigilog.engine.step import Outcome
+from vigilog.engine.subscribing import ViewChange
 from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.engine.verify import Verified, verify
 from vigilog.executors.choose import choose
@@ -407,6 +408,11 @@ class Durable(Database):
             found = list(self.book.log.changes(since, until))
         for tx, view, said in found:
             yield tx, view, self.book.delta(view, said, tx)
+
+    keeps_changes = True
+
+    def changes_of(self, view: str, since: int, until: int | None = None) -> list[ViewChange]:
+        return [ViewChange(tx, delta) for tx, name, delta in self.changes(since, until) if name == view]
 
     def segment(self, view: str, said: Mapping[str, Any]) -> Iterable[Row]:
         """The rows of a change that are not in the outbox itself, but in what it names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -27,7 +28,9 @@ class Connection:
 
     def __init__(self, hub: Hub, gate: Gate, socket: WebSocket) -> None:
         self.hub, self.gate, self.socket = hub, gate, socket
-        self.frames = FRAMES in (socket.scope.get("extensions") or {})
+        known = (socket.scope.get("extensions") or {}).get(FRAMES)
+        self.frames = known is not None
+        self.push: Callable[[bytes], bool] = known["push"] if known else lambda _: False
         self.running: dict[Id | None, tuple[Subscription, asyncio.Task[None]]] = {}
         self.rights: Rights | None = None
 

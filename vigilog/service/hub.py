@@ -31,10 +31,13 @@ from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 from vigilog.service.outbox import Outbox
 from vigilog.service.slices import Channel, Index, Part, Shape, Side, Slice
+from vigilog.service.subscription import Key as WordKey
 from vigilog.service.subscription import Outlet, Subscription
 
 TURNS = 20  # a second: in each, a part of the subscriptions is looked at
 LONGEST_STOP = 5.0  # seconds that clients have to take what there is for them
+AT_ONCE = 200  # members of a channel that are served before others have their turn
+LONGEST_REST = 0.25  # seconds
 NOTE_EVERY = 0.5  # seconds between two notes of what was acknowledged
 
 T = TypeVar("T")
@@ -121,17 +124,42 @@ class Hub:
             self._redefined()
         self.tx = max(self.tx, outcome.tx)
         for channel, sides in self.index.touched(followed).items():
-            change = Slice(
-                channel,
-                outcome.tx,
-                {part.label: self._cut(channel, part, outcome.tx, sides) for part in channel.parts if part.label in sides},
-            )
-            for member in channel.members:
-                member.offer(change)
+            cut = {part.label: self._cut(channel, part, outcome.tx, sides) for part in channel.parts if part.label in sides}
+            channel.fresh.append(Slice(channel, outcome.tx, cut))
+            if not channel.passing:
+                self._pass_on(channel)
         for view in outcome.far:
             for channel in self.index.following(view):
                 for member in channel.members:
                     member.fall_behind()
+
+    def _pass_on(self, channel: Channel) -> None:
+        """Passes the fresh changes of a channel on to its members: at once, or, if they are so many that this takes its time, after a rest, with all that has come until then."""
+        channel.passing = True
+        rest = channel.rested - time.monotonic()
+        if rest > 0:
+            self.loop.call_later(rest, self._begin_pass, channel)
+        else:
+            self._begin_pass(channel)
+
+    def _begin_pass(self, channel: Channel) -> None:
+        changes, channel.fresh = channel.fresh, []
+        self._pass(channel, changes, list(channel.members), {}, time.monotonic())
+
+    def _pass(
+        self, channel: Channel, changes: list[Slice], members: list[Subscription], written: dict[WordKey, bytes], began: float
+    ) -> None:
+        for member in members[:AT_ONCE]:
+            member.take(changes, written)
+        self.metrics.delivered.inc(len(changes) * len(members[:AT_ONCE]))
+        if len(members) > AT_ONCE:
+            self.loop.call_soon(self._pass, channel, changes, members[AT_ONCE:], written, began)
+            return
+        now = time.monotonic()
+        channel.rested = now + min(2 * (now - began), LONGEST_REST)
+        channel.passing = False
+        if channel.fresh:
+            self._pass_on(channel)
 
     def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, tuple[list[Row], list[Row]]]) -> tuple[Side, Side]:
         """Rows to send, or, if they are many, where to fetch them."""

@@ -74,6 +74,9 @@ class Channel:
     parts: tuple[Part, ...]
     shapes: Mapping[str, Shape]  # by label
     members: set[Subscription] = field(default_factory=set)
+    fresh: list[Slice] = field(default_factory=list)  # changes that are about to be passed on
+    passing: bool = False  # whether changes are being passed on now, or a time is set for that
+    rested: float = 0.0  # when changes may be passed on again
 
     @property
     def views(self) -> tuple[str, ...]:

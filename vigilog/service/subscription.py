@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 CHUNK = 256 * 1024  # bytes that are handed to a connection at once
 
+Key = tuple[str, str, str]  # what the words of a change depend on: the outlet's kind, precision, how integers are written
+
 
 class Outlet(Protocol):
     """Where messages go. It waits while the client does not read."""
@@ -36,12 +38,16 @@ class Outlet(Protocol):
     def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
         """A message as it is sent."""
 
+    def push(self, data: bytes) -> bool:
+        """Sends at once, if nothing has to be waited for; whether it did."""
+
     async def send(self, data: bytes) -> None: ...
 
 
 class Subscription:
     __slots__ = (
         "behind",
+        "busy",
         "channel",
         "ended",
         "error",
@@ -76,12 +82,28 @@ class Subscription:
         self.late = time.monotonic()  # since when it is behind
         self.stale = False
         self.nudged = False
+        self.busy = True  # whether its own task is at work, so that nobody else may send
         self.ended = self.finishing = False
         self.error: DataError | None = None
         self.woken = asyncio.Event()
         self.timer: asyncio.TimerHandle | None = None
 
     # -- what the hub says
+
+    def take(self, changes: Sequence[Slice], written: dict[Key, bytes]) -> None:
+        """Changes that were just committed: sent at once, if they may be, in the words that others were told them in, too."""
+        if self.behind:
+            return
+        if not self.busy and not self.pending and self.id is None and self.spec.qos.immediate and changes[0].tx > self.position:
+            key = self.outlet.kind, self.spec.qos.precision, self.spec.integers
+            if key not in written:
+                written[key] = b"".join(self._written(change) for change in changes)
+            if self.outlet.push(written[key]):
+                self.position = self.told = changes[-1].tx
+                self.heard = time.monotonic()
+                return
+        for change in changes:
+            self.offer(change)
 
     def offer(self, change: Slice) -> None:
         """A change that was just committed."""
@@ -129,8 +151,10 @@ class Subscription:
             while not self.ended:
                 await self._serve()
                 if not self.ended:
+                    self.busy = False
                     await self.woken.wait()
                     self.woken.clear()
+                    self.busy = True
         except DataError as reason:
             self.error = reason
         finally:
@@ -193,7 +217,7 @@ class Subscription:
                 await self._first_answer()
         if self.finishing:
             self.ended = True
-        if self.nudged and not self.ended:
+        if self.nudged and not self.ended and not self.channel.passing:
             self.nudged = False
             self.position = self.told = max(self.position, self.hub.tx)
             await self._say("progress", {"tx": self.position})
@@ -213,22 +237,21 @@ class Subscription:
         self.position = reached
 
     async def _send_changes(self, changes: Sequence[Slice]) -> None:
-        qos, integers = self.spec.qos, self.spec.integers
-        if qos.coalesce:
+        if self.spec.qos.coalesce:
             changes = netted(changes, self.position)
-        messages = []
-        for change in changes:
-            if self.id is not None:
-                messages.append(self.outlet.form("change", change.body(qos.precision, integers), self.id))
-                continue
-            key = self.outlet.kind, qos.precision, integers
-            if key not in change.written:
-                change.written[key] = self.outlet.form("change", change.body(qos.precision, integers), None)
-            messages.append(change.written[key])
-        await self._send(messages)
+        await self._send([self._written(change) for change in changes])
         if changes:
             self.told = changes[-1].tx
-            self.hub.metrics.delivered.inc(len(changes))
+
+    def _written(self, change: Slice) -> bytes:
+        """A change as a message; for those without an id it is made once."""
+        precision, integers = self.spec.qos.precision, self.spec.integers
+        if self.id is not None:
+            return self.outlet.form("change", change.body(precision, integers), self.id)
+        key = self.outlet.kind, precision, integers
+        if key not in change.written:
+            change.written[key] = self.outlet.form("change", change.body(precision, integers), None)
+        return change.written[key]
 
     async def _send(self, messages: Sequence[bytes]) -> None:
         batch: list[bytes] = []

@@ -201,6 +201,12 @@ class Events:
             event += b"id: %b:%d\n" % (self.history.encode(), tx)
         return event + b"\n"
 
+    def push(self, data: bytes) -> bool:
+        if self.queue.full():
+            return False
+        self.queue.put_nowait(data)
+        return True
+
     async def send(self, data: bytes) -> None:
         await self.queue.put(data)
 
