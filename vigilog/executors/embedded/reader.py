@@ -45,6 +45,7 @@ class EmbeddedReader:
     def end(self) -> None:
         if self.connection.in_transaction:
             self.connection.rollback()
+            self.reasoner.forget()  # its tables were made in the transaction, and went with it
 
     def prepare(self, goal: Goal) -> None:
         self.asker.prepare(goal)
