@@ -183,7 +183,12 @@ class ServerMessage(Struct, frozen=True, omit_defaults=True):
     pong: Any = None
 
 
+class _Addressed(Struct, frozen=True):
+    id: Id | None = None
+
+
 _client = msgspec.json.Decoder(ClientMessage)
+_addressed = msgspec.json.Decoder(_Addressed)
 _server = msgspec.json.Decoder(ServerMessage)
 _encoder = msgspec.json.Encoder()
 
@@ -198,6 +203,18 @@ def read_client(text: str | bytes) -> ClientMessage:
     if len(said) != 1:
         raise DataError("this is no message of a client: it has one of subscribe, ack, cancel and ping", "message")
     return message
+
+
+def id_of(text: str | bytes) -> Id | None:
+    """Of a message that is none of a client: what subscription it was about, so that the error can say so.
+
+    >>> id_of('{"id": 7, "subscribe": {"view": 7}}')
+    7
+    """
+    try:
+        return _addressed.decode(text).id
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def read_server(text: str | bytes) -> ServerMessage:

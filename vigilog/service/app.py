@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import WebSocketRoute
@@ -47,6 +48,10 @@ def application(
     app.router.routes.append(WebSocketRoute("/v1/subscribe", _subscribe(hub, gate)))
     _about(app, context)
     _errors(app, context)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=sorted(origins), allow_methods=["*"], allow_headers=["*"], expose_headers=["Retry-After"]
+        )
     return app, hub
 
 

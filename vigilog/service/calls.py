@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
-from vigilog.core.values import sorted_rows
+from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.step import Outcome
 from vigilog.engine.subscribers import remembered
 from vigilog.engine.transaction import Transaction, parse_transaction
@@ -34,6 +34,7 @@ def calls(context: Context) -> APIRouter:
     async def transactions(
         request: Request,
         dry_run: bool = False,
+        integers: Annotated[str, Query(pattern="^(number|text)$")] = "number",
         idempotency_key: Annotated[str | None, Header(max_length=200, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")] = None,
     ) -> Response:
         """Applies a transaction, durably, or, as a dry run, tells what it would change and whom that would be sent to."""
@@ -43,7 +44,7 @@ def calls(context: Context) -> APIRouter:
             raise DataError("the server is stopping; try again", "stopping")
         if dry_run:
             outcome = await hub.write(lambda: db.take(wish, keep=False))
-            return answered(_preview(outcome, rights))
+            return answered(_preview(outcome, rights, integers))
         key = None if idempotency_key is None else f"{rights.name}:{idempotency_key}"
         outcome = await hub.write(lambda: db.take(wish, request=key))
         context.metrics.latency.observe(time.perf_counter() - began)
@@ -71,12 +72,19 @@ def calls(context: Context) -> APIRouter:
             for view, entry in said.items()
         }
 
-    def _preview(outcome: Outcome, rights: Rights) -> dict[str, Any]:
-        views = {name: delta_json(db.program, name, delta) for name, delta in outcome.deltas.items() if _shown(name, rights)}
+    def _preview(outcome: Outcome, rights: Rights, integers: str) -> dict[str, Any]:
+        views = {
+            name: _spelled(db.program.relations[name].types, delta_json(db.program, name, delta), integers)
+            for name, delta in outcome.deltas.items()
+            if _shown(name, rights)
+        }
         told = []
         for channel, sides in hub.index.touched(hub.changes_of(outcome)).items():
             if all(rights.may_read(part.view) or part.label == "query" for part in channel.parts):
-                shown = {label: {"plus": plus, "minus": minus} for label, (plus, minus) in sides.items()}
+                shown = {
+                    label: _spelled(channel.shapes[label].types, {"plus": plus, "minus": minus}, integers)
+                    for label, (plus, minus) in sides.items()
+                }
                 told += [{"id": member.number, "name": member.spec.name, "views": shown} for member in channel.members]
         return {"tx": outcome.tx, "views": views, "subscriptions": told}
 
@@ -188,3 +196,9 @@ def calls(context: Context) -> APIRouter:
 
 def _counts(deltas: Mapping[str, Delta]) -> dict[str, Any]:
     return {name: {"plus": len(delta.plus), "minus": len(delta.minus)} for name, delta in deltas.items()}
+
+
+def _spelled(types: Sequence[Type], change: Mapping[str, Any], integers: str) -> dict[str, Any]:
+    """A change with its integers as text, if that is wished."""
+    pairs = [dict(zip(pair, spelled(types, list(pair.values()), integers), strict=True)) for pair in change.get("modified", ())]
+    return {side: spelled(types, change[side], integers) for side in ("plus", "minus")} | ({"modified": pairs} if pairs else {})

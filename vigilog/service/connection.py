@@ -10,7 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.protocol.messages import ClientMessage, Id, read_client, write
+from vigilog.protocol.messages import ClientMessage, Id, id_of, read_client, write
 from vigilog.service.access import Rights
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
@@ -77,14 +77,11 @@ class Connection:
             await self._end()
 
     async def _take(self, data: bytes) -> None:
-        id: Id | None = None
         try:
-            said = read_client(data)
-            id = said.id
-            await self._do(said)
+            await self._do(read_client(data))
         except VigilogError as reason:
             self.gate.refused(reason, self.socket)
-            await self.say("error", {"code": reason.code, "message": reason.message}, id)
+            await self.say("error", {"code": reason.code, "message": reason.message}, id_of(data))
 
     async def _do(self, said: ClientMessage) -> None:
         if said.subscribe is not None:
