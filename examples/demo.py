@@ -16,13 +16,12 @@ from threading import Thread
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.syntax import Syntax
 
 from examples.company import story
 from examples.company.data import Company, write
 from examples.company.load import PROGRAM
 from examples.company.processes import Ended, Process
-from examples.company.stage import Stage
+from examples.company.stage import Stage, chapter
 from examples.company.truth import verify
 from vigilog.core.errors import VigilogError
 
@@ -51,7 +50,7 @@ def play(console: Console, folder: Path, *, once: bool) -> None:
     company = _loaded(console, folder)
     with _page() as page, Stage(console, folder, {name: set(rows) for name, rows in company.rows.items()}, [page]) as stage:
         story.tell(stage, company)
-        console.rule("Is every copy right?", align="left")
+        chapter(console, "Is every copy right?")
         if not verify(stage):
             raise Ended("A copy differs from the truth: see the table above.")
         console.print(
@@ -63,14 +62,15 @@ def play(console: Console, folder: Path, *, once: bool) -> None:
 
 def _loaded(console: Console, folder: Path) -> Company:
     """Makes the company, and a data folder of it."""
-    console.rule("A company", align="left")
+    chapter(console, "A company")
     company, facts = Company(), folder / "facts"
     facts.mkdir()
     sizes = write(facts, company.rows)
     console.print(f"{sum(sizes.values()):,} rows, as Parquet: " + ", ".join(f"{name} {rows:,}" for name, rows in sizes.items()))
     rules = [line for line in PROGRAM.read_text(encoding="utf-8").splitlines()[1:] if not line.startswith(".")]
     console.print("Its views, as examples/company/company.dl defines them:\n")
-    console.print(Syntax("\n".join(rules).strip(), "prolog", background_color="default", word_wrap=True))
+    for line in "\n".join(rules).strip().splitlines():
+        console.print(f"  {line}", style="dim" if line.startswith("//") else "")
     began = time.monotonic()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
     loading = Process(folder, "load", ["examples.company.load", str(facts), str(folder / "data")])
@@ -83,6 +83,7 @@ def _loaded(console: Console, folder: Path) -> Company:
                 reading = line.removeprefix("reading ")
     finally:
         loading.kill()
+    console.print()
     console.print(
         f"Loaded through Spark in {time.monotonic() - began:.0f} s. All is in SQLite now but for the visits, which stay with Spark."
     )

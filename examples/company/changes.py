@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -23,20 +23,23 @@ def happen(base: Base, operations: Operations) -> None:
         base[relation].update(rows)
 
 
-def some_change(random: Random, base: Base) -> tuple[str, Operations]:
-    """Something that may happen, and the transaction that says so."""
-    name, department, salary = random.choice(sorted(base["person"]))
-    course, raised = random.choice(COURSES), salary + 1000 * random.randint(1, 9)
-    another = random.choice([other for other in DEPARTMENTS if other != department])
+def some_change(random: Random, base: Base, near: Sequence[str]) -> tuple[str, Operations]:
+    """Something that may happen, every other time to somebody near, and the transaction that says so."""
+    person = {name: (name, department, salary) for name, department, salary in base["person"]}
+    name, department, salary = person[random.choice(random.choice([near, sorted(person)]))]
+    course, another = random.choice(COURSES), random.choice([other for other in DEPARTMENTS if other != department])
     group = next((group for member, group in base["member"] if member == name), "team 000")
     leader, project = random.choice(sorted(base["leads"]))
+    old, junior = (name, department, salary), f"{name} jr."
     changes: list[tuple[str, Operations]] = [
-        (f"{name} gets a raise.", {"update": {"person": [{"old": (name, department, salary), "new": (name, department, raised)}]}}),
-        (f"{name} moves to {another}.", {"update": {"person": [{"old": (name, department, salary), "new": (name, another, salary)}]}}),
-        (f"{name} leaves {group}; the badge opens nothing of it any more.", {"delete": {"member": [(name, group)]}}),
+        (f"{name} gets a raise.", {"update": {"person": [{"old": old, "new": (name, department, salary + 3000)}]}}),
+        (f"{name} moves to {another}.", {"update": {"person": [{"old": old, "new": (name, another, salary)}]}}),
+        (f"{name} leaves {group}, and loses what its badge opens.", {"delete": {"member": [(name, group)]}}),
         (f"{name} joins team 007, too.", {"insert": {"member": [(name, "team 007")]}}),
         (f"The training of {name} for {course} has run out.", {"delete": {"trained": [(name, course)]}}),
-        (f"{name} was trained for {course}.", {"insert": {"trained": [(name, course)]}}),
         (f"{leader} leads {project} no more.", {"delete": {"leads": [(leader, project)]}}),
+        (f"{junior} begins to work for {name}.", {
+            "insert": {"person": [(junior, department, 30_000)], "reports_to": [(junior, name)], "member": [(junior, group)]},
+        }),
     ]  # fmt: skip
     return random.choice(changes)

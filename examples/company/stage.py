@@ -24,6 +24,11 @@ from vigilog.core.proofs import Proof
 COLOURS = ("cyan", "magenta", "yellow", "blue")
 
 
+def chapter(console: Console, title: str) -> None:
+    console.print()
+    console.rule(f"[bold]{title}", align="left")
+
+
 class Stage:
     """Use it in a `with`, which ends all its processes."""
 
@@ -75,7 +80,7 @@ class Stage:
         try:
             told = self.client.tell(operations)
         except VigilogError as error:
-            self.console.print(f"[red]refused[/red] ({error.code}): {error}")
+            self.console.print(Text("refused", "red").append(f" ({error.code}): {error}", "default"))
             self.console.print(f"Nothing of it has happened: all is as of transaction {self.client.view('leaderless').tx}.", style="dim")
             return
         happen(self.base, operations)
@@ -123,7 +128,7 @@ class Stage:
 
     def _announce(self, event: str, operations: Operations) -> None:
         self.console.print(event)
-        self.console.print(f"POST /v1/transactions {json.dumps(operations)}", style="dim")
+        self.console.print(f"POST /v1/transactions {json.dumps(operations)}", style="dim", markup=False)
 
     def _committed(self, told: Told, seconds: float) -> None:
         took = f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
