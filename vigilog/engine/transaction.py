@@ -45,7 +45,7 @@ def parse_transaction(line: str | bytes) -> dict[str, Any]:
     except UnicodeDecodeError as reason:
         raise DataError(f"this is not UTF-8 text (byte {reason.object[reason.start]:#04x} at {reason.start + 1})", "encoding") from None
     except json.JSONDecodeError as reason:
-        raise DataError(f"this is not JSON: {reason.msg} at character {reason.colno}", "json") from None
+        raise DataError(f"this is not JSON: {reason.msg} at character {reason.pos + 1}", "json") from None
     except ValueError:  # Python reads integers of 4300 digits, and no longer ones
         raise DataError("this is not a transaction: an integer has thousands of digits", "json") from None
     except RecursionError:
