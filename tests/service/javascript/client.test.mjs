@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { renameSync } from "node:fs";
-import { describe, test } from "node:test";
+import { describe, test as run } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, VigilogError } from "../../../vigilog/client/javascript/vigilog.js";
 import { serve, vigilog } from "./server.mjs";
@@ -8,6 +8,9 @@ import { serve, vigilog } from "./server.mjs";
 const SMALL = ["part=2", "large=20", "progress=0.2"].flatMap((limit) => ["--limit", limit]);
 const sorted = (rows) => [...rows].map((row) => row.map(String)).sort();
 const chain = (length) => Array.from({ length }, (_, n) => [`n${n}`, `n${n + 1}`]);
+
+/** Rather than wait for ever, a test fails, and its server ends. */
+const test = (name, body) => run(name, { timeout: 120_000 }, body);
 
 /** A client that is closed at the end of the test, on a server that is, too. */
 async function served(t, init) {
