@@ -128,6 +128,11 @@ class Copy:
             self._waiting.append((tx, wake))
             self._wake()
 
+    def give_up(self, wake: Call) -> None:
+        """Whoever is waked by this waits no longer."""
+        with self.lock:
+            self._waiting = [entry for entry in self._waiting if entry[1] != wake]
+
     def reached(self, tx: int) -> bool:
         """Whether it has come to a position. Raises what ended it before."""
         if self.settled >= tx and self.whole:
