@@ -39,6 +39,7 @@ BENCHMARKS = {
         choosing=True,
     ),
     "store": Benchmark("surviving: durable commits, recovery, large relations on Spark", (60.0, 5.0), (1, 1)),
+    "service": Benchmark("serving: how soon clients hear of a commit, alone, in a crowd, beside one that stalls", (60.0, 5.0), (1, 1)),
 }
 
 

@@ -19,6 +19,7 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import VigilogError
 from vigilog.core.values import row_text, sorted_rows
+from vigilog.engine import database as engine
 from vigilog.engine.database import Database
 from vigilog.engine.opening import open_program
 from vigilog.engine.places import inputs
@@ -30,7 +31,7 @@ from vigilog.language.printer import show
 from vigilog.language.syntax import Program
 
 CASES = cases(CHANGES)
-STRATEGIES = ["auto", "external", "materialized"]
+STRATEGIES = ["auto", "external", "materialized", "counted"]
 Rows = dict[str, set[tuple[Any, ...]]]
 
 
@@ -127,12 +128,13 @@ def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("case", "strategy"),
-    list(zip(CASES[::3], cycle(["external", "materialized"]), strict=False)),
+    ("case", "way"),
+    list(zip(CASES[::3], cycle(["external", "materialized", "recomputed"]), strict=False)),
     ids=lambda part: getattr(part, "path", Path(str(part))).stem,
 )
-def test_changes_on_spark(case: Case, strategy: str, tmp_path: Path) -> None:
-    with opened(case, tmp_path, strategy, engine="spark") as database:
+def test_changes_on_spark(case: Case, way: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"strategy": "external", "budget": 0} if way == "recomputed" else {"strategy": way}
+    with opened(case, tmp_path, engine="spark", **options) as database:
         for step in case.steps:
             assert applied(database, step.transaction) == step.expect, step.transaction
 
@@ -208,3 +210,84 @@ def test_every_change_has_its_reason(case: Case, strategy: str, tmp_path: Path) 
 
 def judge(database: Database) -> Judge:
     return Judge(database.program, {name: database.rows(name) for name in database.homes})
+
+
+def test_every_operation_in_python() -> None:
+    program = ".decl stock(item: symbol, n: number)\n.key stock(item)\n.output stock\n"
+    with open_program(program, {"stock": [("nail", 1), ("bolt", 2), ("nut", 3)]}) as database:
+        with database.transaction() as tx:
+            tx.insert("stock", [("gear", 4)])
+            tx.delete("stock", [("nut", 3)])
+            tx.update("stock", [(("nail", 1), ("nail", 10))])
+            tx.upsert("stock", [["bolt", 20]])
+        assert tx.changes["stock"] == Delta(
+            frozenset({("gear", 4), ("nail", 10), ("bolt", 20)}), frozenset({("nut", 3), ("nail", 1), ("bolt", 2)})
+        )
+        with database.transaction() as tx:
+            tx.delete_key("stock", [("gear",), ("absent",)])
+        assert tx.changes["stock"].minus == {("gear", 4)}
+
+
+@pytest.mark.parametrize("strategy", ["external", "auto"])
+def test_a_budget_on_spark(strategy: str) -> None:
+    edges = {"edge": [("a", "b"), ("b", "a"), ("b", "c")]}
+    program = ".decl edge(x: symbol, y: symbol)\n.decl closure(x: symbol, y: symbol)\n.output closure\n"
+    program += "closure(x, y) :- edge(x, y).\nclosure(x, y) :- edge(x, z), closure(z, y).\n"
+    lost = {"closure": Delta(minus=frozenset({("a", "c"), ("b", "c")}))}
+    change = {"delete": {"edge": [["b", "c"]]}}
+    with open_program(program, edges, strategy=strategy, engine="spark", budget=1) as database:
+        assert database.apply(change) == lost
+        assert database.stats.recomputed == "more than 1 rows were derived on demand"
+    with open_program(program, edges, strategy=strategy, engine="spark", budget=1, strict=True) as database:
+        if strategy == "auto":
+            assert database.apply(change) == lost, "it is stored, so it may be recomputed"
+            return
+        with pytest.raises(VigilogError, match="strict"):
+            database.apply(change)
+        assert ("b", "c") in database.rows("edge") and ("a", "c") in database.view("closure")
+
+
+def test_auto_stores_what_costs_too_much_on_demand() -> None:
+    program = ".decl p, q, r(x: number)\n.output r\nr(x) :- p(x), q(x).\n"
+    with open_program(program, {"q": [(n,) for n in range(9)]}, budget=0) as database:
+        for number in range(5):
+            assert database.apply({"insert": {"p": [[number]]}})["r"].plus == {(number,)}
+            stored = number >= engine.MOST_OVERRUNS - 1
+            assert database.strategies["r"].name == ("materialized" if stored else "external")
+        assert database.strategies["r"].reason.startswith("deriving it on demand went over its budget 3 times")
+        assert not database.stats.recomputed
+
+
+def test_auto_does_not_store_a_recursion_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MOST_STORED", 30)
+    program = """
+.decl edge, closure, hop, two(x: number, y: number)
+.output closure
+.output two
+closure(x, y) :- edge(x, y).
+closure(x, y) :- edge(x, z), closure(z, y).
+hop(x, y) :- edge(x, y), x < 2.
+hop(x, y) :- hop(x, z), hop(z, y).
+two(x, y) :- hop(x, y), x != y.
+"""
+    path = {"edge": [(n, n + 1) for n in range(20)]}
+    with open_program(program, path) as database:
+        chosen = database.strategies
+        assert (chosen["closure"].name, chosen["two"].name) == ("external", "materialized")
+        assert chosen["closure"].reason == "closure has more than 30 rows, too many to store"
+        assert "closure" not in database.stored
+        assert database.apply({"insert": {"edge": [[20, 21]]}})["closure"].plus == {(n, 21) for n in range(21)}
+        assert len(database.view("closure")) == 21 * 22 // 2
+    with open_program(program, path, strategy="materialized") as database:
+        assert database.strategies["closure"].name == "materialized", "it was asked for"
+
+
+@pytest.mark.parametrize("engine", ["embedded", "spark"])
+def test_a_view_in_memory_as_a_spark_frame(engine: str) -> None:
+    program = ".decl p, q(x: number, y: symbol)\n.decl some()\n.output q\n.output some\nq(x + 1, y) :- p(x, y).\nsome() :- p(_, _).\n"
+    with open_program(program, {"p": [(1, "a"), (2, "b")]}, engine=engine) as database:
+        assert sorted(map(tuple, database.frame("q").collect())) == [(2, "a"), (3, "b")]
+        assert sorted(map(tuple, database.frame("p").collect())) == [(1, "a"), (2, "b")]
+        assert database.frame("some").count() == 1
+        with pytest.raises(VigilogError, match="no relation r"):
+            database.frame("r")

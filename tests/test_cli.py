@@ -601,3 +601,12 @@ def test_printed_results_are_utf8_whatever_the_locale(tmp_path: Path, encoding: 
 def test_json_numbers_are_exact(tmp_path: Path) -> None:
     assert run(tmp_path, ".decl p(x: unsigned)\n.output p(IO=json)\np(18446744073709551615).\n").status == 0
     assert json.loads(written(tmp_path)["p.jsonl"]) == {"x": 18446744073709551615}
+
+
+def test_a_timeout_stops_a_single_match(tmp_path: Path) -> None:
+    text = '.decl s(x: symbol)\ns("' + "a" * 40 + '").\n.decl o(x: symbol)\n.output o\no(x) :- s(x), match("(a+)+b", x).\n'
+    save(tmp_path, text)
+    ended = vigilog(tmp_path, "run", "p.dl", "-D", "out", "--timeout", "0.5")
+    assert ended.status == 1
+    assert ended.err.startswith("error[timeout]: o did not come to an end within 0.5 s")
+    assert not (tmp_path / "out").exists()

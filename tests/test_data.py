@@ -24,6 +24,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_without_facts_it_begins_empty(folder: Path) -> None:
+    done = vigilog(folder, "init", "p.dl", "--data", "e")
+    assert done.status == 0 and done.err == "it begins empty: fill it with vigilog load or tell, or make it with -F FACTS\n"
+    assert vigilog(folder, "view", "e", "edge") == Ended(0, "", "")
+    assert vigilog(folder, "init", "p.dl", "--data", "e").err == "", "it was there"
+
+
 def told(folder: Path, transaction: str) -> Ended:
     return vigilog(folder, "tell", "d", transaction)
 
@@ -76,6 +83,7 @@ def test_ask_why_and_what_if_take_a_data_folder(folder: Path) -> None:
 def test_load_and_sync(folder: Path) -> None:
     (folder / "more.csv").write_text("x,y\nb,c\nc,d\n")
     assert vigilog(folder, "load", "d", "edge", "more.csv") == Ended(0, "transaction 1: 1 row of edge changed\n", "")
+    assert vigilog(folder, "load", "d", "edge", "more.csv") == Ended(0, "transaction 1: no row of edge changed\n", "")
     (folder / "all.txt").write_text("a;b\nq;r\n")
     done = vigilog(folder, "load", "d", "edge", "all.txt", "--sync", "--option", "delimiter=;")
     assert done == Ended(0, "transaction 2: 3 rows of edge changed\n", "")
@@ -96,7 +104,7 @@ def test_definitions(folder: Path) -> None:
     assert (
         vigilog(folder, "define", "d", "back.dl").out == '{"tx": 1, "views": {"back": {"plus": [["b", "a"], ["c", "b"]], "minus": []}}}\n'
     )
-    assert vigilog(folder, "drop", "d", "edge").err == "error[needed]: back, closure is derived from edge; drop or redefine it first\n"
+    assert vigilog(folder, "drop", "d", "edge").err == "error[needed]: back, closure are derived from edge; drop or redefine them first\n"
     assert vigilog(folder, "drop", "d", "back") == Ended(0, "transaction 2: back is dropped\n", "")
     (folder / "p.dl").write_text(GRAPH.replace("edge(x, z), closure(z, y)", 'edge(x, z), closure(z, y), x != "a"'))
     refused = vigilog(folder, "init", "p.dl", "--data", "d")

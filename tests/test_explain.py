@@ -362,3 +362,13 @@ def test_strategies_come_with_reasons(tmp_path: Path) -> None:
     assert lines[1].startswith("// far: materialized (closure is recursive")
     wished = explain(tmp_path, TWO, "--show", "strategy", "--strategy", "external", "--view", "far")
     assert wished == "// far: external (as asked for)\n"
+    counted = explain(tmp_path, TWO, "--show", "strategy", "--strategy", "counted").splitlines()
+    assert counted[0].startswith("// closure: materialized (stored as asked for; it is recursive")
+    assert counted[1] == "// far: counted (as asked for)"
+    on_spark = explain(tmp_path, TWO, "--show", "strategy", "--strategy", "counted", "--engine", "spark").splitlines()
+    assert on_spark[1] == "// far: materialized (stored as asked for; on Spark proofs are not counted)"
+
+
+def test_facts_of_the_program_are_rows_and_not_asked_for(tmp_path: Path) -> None:
+    facts = GRAPH.replace(".input edge", 'edge("a", "b").')
+    assert explain(tmp_path, facts, "--show", "query") == explain(tmp_path, GRAPH, "--show", "query")

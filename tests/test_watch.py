@@ -507,3 +507,13 @@ def test_what_if_refuses_what_watch_refuses(tmp_path: Path, name: str) -> None:
     ended = vigilog(tmp_path, "what-if", "p.dl", line)
     assert (ended.status, ended.out) == (1, "")
     assert ended.err.startswith(f"error[{code}]: ")
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, "counted"])
+def test_views_are_told_in_the_order_of_the_program(tmp_path: Path, strategy: str) -> None:
+    program = (
+        GRAPH.replace(".output closure", "") + ".decl loop(x: symbol)\n.output loop\n.output closure\n.decl out(x: symbol)\n.output out\n"
+    )
+    program += "loop(x) :- edge(x, x).\nout(x) :- edge(x, _).\n"
+    _, answers = watched(tmp_path, ['{"insert": {"edge": [["h","h"]]}}'], "--strategy", strategy, program=program, edge_facts=EDGES)
+    assert list(answers[0]["views"]) == ["loop", "closure", "out"]

@@ -173,5 +173,4 @@ def move_to_spark(db: Durable, relations: list[str]) -> None:
     """Makes relations as if they were too large to be resident."""
     db.compact(relations)
     with db.swapping():
-        for name in relations:
-            db.make_large(name)
+        db.move(frozenset(relations))

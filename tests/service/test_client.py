@@ -7,14 +7,15 @@ import datetime
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.service.conftest import Serving
+from tests.service.conftest import Serve
+from tests.service.serving import Served
 from vigilog.client import (
     AsyncClient,
     Change,
@@ -35,8 +36,6 @@ from vigilog.engine.opening import open_program
 
 PATIENCE = 60.0  # seconds after which a test gives up
 
-Start = Callable[..., Serving]
-
 
 def edges(*pairs: str) -> dict[str, Any]:
     return {"edge": [tuple(pair) for pair in pairs]}
@@ -50,18 +49,18 @@ def equal(view: Any, client: Client, tx: int) -> bool:
 # -- calls
 
 
-def test_calls(shared: Serving) -> None:
+def test_calls(shared: Served) -> None:
     with connect(shared.url) as client:
-        assert [view.name for view in client.views()] == ["closure", "degree", "dear"]
+        assert [view.name for view in client.views()] == ["closure", "open", "degree", "dear"]
         last = client.status()["tx"]
         told = client.tell(insert=edges("ab", "bc"))
-        assert (told.tx, told.views) == (last + 1, {"closure": (3, 0), "degree": (2, 0)})
+        assert (told.tx, told.views) == (last + 1, {"closure": (3, 0), "open": (3, 0), "degree": (2, 0)})
         assert list(client.ask('closure("a", y)')) == [("a", "b"), ("a", "c")]
         assert client.view("closure", bind={"x": "b"}).rows == (("b", "c"),)
         assert client.view("closure", at=last).rows == ()
         proof = client.why('closure("a", "c")')
         assert proof is not None
-        assert proof.text().splitlines()[-1] == '└─ edge("b", "c")'
+        assert proof.text().splitlines()[-1].endswith('└─ edge("b", "c")')
         assert client.why('closure("c", "a")') is None
         assert [client.why('closure("a", "c")').text() for _ in range(3)] == [proof.text()] * 3  # type: ignore[union-attr]
         preview = client.what_if(delete=edges("bc"))
@@ -73,7 +72,7 @@ def test_calls(shared: Serving) -> None:
         assert client.status()["tx"] == last + 4
 
 
-def test_refused_calls_have_the_servers_code(shared: Serving) -> None:
+def test_refused_calls_have_the_servers_code(shared: Served) -> None:
     with connect(shared.url) as client:
         last = client.status()["tx"]
         for call, code in (
@@ -97,14 +96,14 @@ def test_refused_calls_have_the_servers_code(shared: Serving) -> None:
         assert client.status()["tx"] == last
 
 
-def test_a_transaction_with_a_key_happens_once(shared: Serving) -> None:
+def test_a_transaction_with_a_key_happens_once(shared: Served) -> None:
     with connect(shared.url) as one, connect(shared.url) as other:
         first = one.tell(insert=edges("ab"), key="order 17")
         assert other.tell(insert=edges("ab"), key="order 17") == first
         assert other.tell(insert=edges("bc")).tx == first.tx + 1
 
 
-def test_values_of_all_types(shared: Serving) -> None:
+def test_values_of_all_types(shared: Served) -> None:
     day = datetime.date(2026, 11, 16)
     with connect(shared.url) as client, client.subscribe("dear") as changes:
         assert isinstance(next(changes), Snapshot)
@@ -125,7 +124,7 @@ def test_values_of_all_types(shared: Serving) -> None:
 # -- views
 
 
-def test_a_view_is_a_set_that_keeps_itself(shared: Serving) -> None:
+def test_a_view_is_a_set_that_keeps_itself(shared: Served) -> None:
     came, went, told = list[Any](), list[Any](), list[Change]()
     with connect(shared.url) as client:
         first = client.tell(insert=edges("ab")).tx
@@ -146,7 +145,7 @@ def test_a_view_is_a_set_that_keeps_itself(shared: Serving) -> None:
             view.wait_for(tx + 99)
 
 
-def test_callbacks_may_hear_the_first_answer(shared: Serving) -> None:
+def test_callbacks_may_hear_the_first_answer(shared: Served) -> None:
     came: list[Any] = []
     with connect(shared.url) as client:
         client.tell(insert=edges("ab"))
@@ -154,7 +153,7 @@ def test_callbacks_may_hear_the_first_answer(shared: Serving) -> None:
         assert came == [("a", "b")]
 
 
-def test_slices_and_goals(shared: Serving) -> None:
+def test_slices_and_goals(shared: Served) -> None:
     with connect(shared.url) as client:
         slice_ = client.enroll("closure", bind={"x": "a"})
         goal = client.enroll('closure("a", y), !edge("a", y)')
@@ -166,7 +165,7 @@ def test_slices_and_goals(shared: Serving) -> None:
         assert set(goal) == {("c",)}
 
 
-def test_several_views_change_together(shared: Serving) -> None:
+def test_several_views_change_together(shared: Served) -> None:
     done = threading.Event()
     wrong: list[Snapshot] = []
     with connect(shared.url) as client, client.enroll(["closure", "degree"]) as views:
@@ -192,7 +191,7 @@ def test_several_views_change_together(shared: Serving) -> None:
         assert wrong == []
 
 
-def test_an_error_of_a_callback_is_told_and_the_view_goes_on(shared: Serving, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_a_callback_is_told_and_the_view_goes_on(shared: Served, caplog: pytest.LogCaptureFixture) -> None:
     told: list[Exception] = []
     with connect(shared.url) as client:
         view = client.enroll("closure", name="cache", on_error=told.append)
@@ -212,7 +211,7 @@ def test_an_error_of_a_callback_is_told_and_the_view_goes_on(shared: Serving, ca
             assert next(changes).tx == tx, "what a callback has not dealt with is not acknowledged"
 
 
-def test_a_callback_cannot_wait_for_what_comes_later(shared: Serving) -> None:
+def test_a_callback_cannot_wait_for_what_comes_later(shared: Served) -> None:
     told: list[Exception] = []
     with connect(shared.url) as client:
         view = client.enroll("closure", on_error=told.append)
@@ -226,7 +225,7 @@ def test_a_callback_cannot_wait_for_what_comes_later(shared: Serving) -> None:
         assert isinstance(told[0], UsageError)
 
 
-def test_a_view_that_is_dropped_ends(server: Serving) -> None:
+def test_a_view_that_is_dropped_ends(server: Served) -> None:
     told: list[Exception] = []
     with connect(server.url) as client:
         view = client.enroll("degree", on_error=told.append)
@@ -240,7 +239,7 @@ def test_a_view_that_is_dropped_ends(server: Serving) -> None:
 # -- lost connections
 
 
-def test_a_killed_server_that_comes_back_has_lost_nothing_for_its_clients(server: Serving) -> None:
+def test_a_killed_server_that_comes_back_has_lost_nothing_for_its_clients(server: Served) -> None:
     received: list[Change] = []
     with connect(server.url) as client, client.enroll("closure", on_change=received.append) as view, client.subscribe("degree") as changes:
         copy = set(next(changes).views["degree"])  # type: ignore[union-attr, arg-type]
@@ -270,19 +269,19 @@ def test_a_killed_server_that_comes_back_has_lost_nothing_for_its_clients(server
         assert [change.tx for change in received] == sorted({change.tx for change in received})
 
 
-def test_a_server_that_stops_says_so_and_is_waited_for(server: Serving) -> None:
+def test_a_server_that_stops_says_so_and_is_waited_for(server: Served) -> None:
     with connect(server.url) as client, client.subscribe("closure") as changes:
         assert isinstance(next(changes), Snapshot)
         server.stop()
-        kinds = {type(changes.get(PATIENCE)) for _ in range(2)}
-        assert kinds == {Progress, Disconnected}
+        while not isinstance(event := changes.get(PATIENCE), Disconnected):
+            assert isinstance(event, Progress)
         server.start()
         tx = client.tell(insert=edges("ab")).tx
         assert next(changes).tx == tx
         assert changes.position == tx
 
 
-def test_a_call_waits_for_a_server_only_if_it_was_there(server: Serving) -> None:
+def test_a_call_waits_for_a_server_only_if_it_was_there(server: Served) -> None:
     with connect(server.url, patience=1.0) as client:
         client.views()
         server.stop()
@@ -296,7 +295,7 @@ def test_a_call_waits_for_a_server_only_if_it_was_there(server: Serving) -> None
         connect("closure")
 
 
-def test_a_copy_from_before_is_brought_up_to_date(shared: Serving) -> None:
+def test_a_copy_from_before_is_brought_up_to_date(shared: Served) -> None:
     told: list[Change] = []
     with connect(shared.url) as client:
         client.tell(insert=edges("ab"))
@@ -312,7 +311,7 @@ def test_a_copy_from_before_is_brought_up_to_date(shared: Serving) -> None:
             assert [next(changes).tx for _ in range(2)] == [tx - 1, tx]
 
 
-def test_a_restored_backup_is_another_history(server: Serving) -> None:
+def test_a_restored_backup_is_another_history(server: Served) -> None:
     told: list[Change] = []
     with connect(server.url) as client:
         client.tell(insert=edges("ab"))
@@ -347,18 +346,17 @@ def test_a_restored_backup_is_another_history(server: Serving) -> None:
 
 
 @pytest.fixture
-def forgetful(serving: Start) -> Serving:
+def forgetful(tmp_path: Path) -> Iterator[Served]:
     """A server that forgets, at its thousandth transaction, all before the last."""
+    server = Served(tmp_path)
+    with open_program(tmp_path / "program.dl", data=server.data, retain={"transactions": 1}) as db:
+        for number in range(990):
+            db.apply({"insert": edges("ab")} if number % 2 == 0 else {"delete": edges("ab")})
+    yield server.start()
+    server.kill()
 
-    def prepare(served: Serving) -> None:
-        with open_program(served.program, data=served.folder / "data", retain={"transactions": 1}) as db:
-            for number in range(990):
-                db.apply({"insert": edges("ab")} if number % 2 == 0 else {"delete": edges("ab")})
 
-    return serving(prepare=prepare)
-
-
-def test_after_a_gap_the_whole_view_comes_again(forgetful: Serving) -> None:
+def test_after_a_gap_the_whole_view_comes_again(forgetful: Served) -> None:
     told: list[Change] = []
     with connect(forgetful.url) as client:
         client.tell(insert=edges("ab", "bc"))
@@ -383,7 +381,7 @@ def acknowledged(client: Client, name: str) -> int | None:
     return next((found["tx"] for found in client.subscriptions() if found["name"] == name), None)
 
 
-def test_a_name_goes_on_after_what_was_dealt_with(server: Serving) -> None:
+def test_a_name_goes_on_after_what_was_dealt_with(server: Served) -> None:
     with connect(server.url) as client:
         with client.subscribe("closure", name="cache") as changes:
             assert isinstance(next(changes), Snapshot)
@@ -408,7 +406,7 @@ def test_a_name_goes_on_after_what_was_dealt_with(server: Serving) -> None:
             assert isinstance(next(changes), Snapshot)
 
 
-def test_acknowledging_by_hand(shared: Serving) -> None:
+def test_acknowledging_by_hand(shared: Served) -> None:
     with connect(shared.url) as client:
         with client.subscribe("closure", name="cache", acknowledge=False) as changes:
             first = next(changes).tx
@@ -424,7 +422,7 @@ def test_acknowledging_by_hand(shared: Serving) -> None:
         unnamed.ack(0)
 
 
-def test_a_name_is_taken_over(shared: Serving) -> None:
+def test_a_name_is_taken_over(shared: Served) -> None:
     with connect(shared.url) as client, client.subscribe("closure", name="cache") as first:
         next(first)
         with client.subscribe("closure", name="cache"):
@@ -437,8 +435,8 @@ def test_a_name_is_taken_over(shared: Serving) -> None:
 # -- large changes, quality of service, tokens
 
 
-def test_large_changes_are_fetched(serving: Start) -> None:
-    server = serving("--limit", "large=5", "--limit", "part=7")
+def test_large_changes_are_fetched(serve: Serve) -> None:
+    server = serve("--limit", "large=5", "--limit", "part=7")
     rows = [(str(number), str(number + 1)) for number in range(12)]
     with connect(server.url) as client:
         whole = client.enroll("closure")
@@ -461,7 +459,7 @@ def test_large_changes_are_fetched(serving: Start) -> None:
         assert client.enroll("closure", fetch=True) == whole, "in parts, or as Arrow"
 
 
-def test_quality_of_service(shared: Serving) -> None:
+def test_quality_of_service(shared: Served) -> None:
     with connect(shared.url) as client:
         coalesced = client.subscribe("closure", every=0.5, coalesce=True, max_staleness=0.05)
         counted = client.subscribe("closure", precision="counts")
@@ -482,12 +480,12 @@ def test_quality_of_service(shared: Serving) -> None:
         assert all(isinstance(event, Change | Stale) for event in seen)
 
 
-def test_tokens(serving: Start, tmp_path: Path) -> None:
+def test_tokens(serve: Serve, tmp_path: Path) -> None:
     from vigilog.service.access import add_token
 
     file = tmp_path / "tokens.json"
     reader, writer = add_token(file, "reader", ["closure"], [], define=False), add_token(file, "writer", ["*"], ["edge"], define=True)
-    server = serving("--tokens", str(file))
+    server = serve("--tokens", str(file))
     for token in (None, "guess"):
         with connect(server.url, token) as stranger:
             for call in (
@@ -517,7 +515,7 @@ def run(work: Any) -> None:
     asyncio.run(asyncio.wait_for(work, PATIENCE))
 
 
-def test_asynchronous_calls_views_and_changes(shared: Serving) -> None:
+def test_asynchronous_calls_views_and_changes(shared: Served) -> None:
     async def play(client: AsyncClient) -> None:
         told: list[Change] = []
 
@@ -553,7 +551,7 @@ def test_asynchronous_calls_views_and_changes(shared: Serving) -> None:
     run(main())
 
 
-def test_asynchronous_clients_survive_a_killed_server(server: Serving) -> None:
+def test_asynchronous_clients_survive_a_killed_server(server: Served) -> None:
     async def main() -> None:
         async with aconnect(server.url) as client:
             view = await client.enroll("closure")
@@ -587,7 +585,7 @@ def test_asynchronous_clients_survive_a_killed_server(server: Serving) -> None:
     run(main())
 
 
-def test_taking_changes_may_be_cancelled(shared: Serving) -> None:
+def test_taking_changes_may_be_cancelled(shared: Served) -> None:
     async def main() -> None:
         async with aconnect(shared.url) as client, client.subscribe("closure", name="cache") as changes:
             first = (await anext(changes)).tx
@@ -605,12 +603,16 @@ def test_taking_changes_may_be_cancelled(shared: Serving) -> None:
     run(main())
 
 
-def test_get_gives_up_in_time(server: Serving) -> None:
+def test_get_gives_up_in_time(server: Served) -> None:
     with connect(server.url) as client, client.subscribe("closure") as changes:
         assert [type(changes.get(PATIENCE)) for _ in range(2)] == [Subscribed, Snapshot]
-        assert changes.get(0.01) is None
+        while isinstance(event := changes.get(0.01), Progress):
+            pass
+        assert event is None
         server.kill()
-        assert isinstance(changes.get(PATIENCE), Disconnected)
+        while isinstance(event := changes.get(PATIENCE), Progress):
+            pass
+        assert isinstance(event, Disconnected)
         assert changes.get(0.0) is None
         server.start()
         tx = client.tell(insert=edges("ab")).tx
@@ -619,7 +621,7 @@ def test_get_gives_up_in_time(server: Serving) -> None:
         assert event.tx == tx
 
 
-def test_closing_from_another_thread_ends_a_loop(shared: Serving) -> None:
+def test_closing_from_another_thread_ends_a_loop(shared: Served) -> None:
     with connect(shared.url) as client:
         changes = client.subscribe("closure")
         received: list[Any] = []

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -432,6 +432,24 @@ def test_folder_without_a_program_and_folder_without_data(tmp_path: Path) -> Non
     with pytest.raises(DataError, match="is not a data folder"):
         open_program(data=tmp_path)
     assert not (tmp_path / NAME).exists()
+
+
+def test_what_is_closed(tmp_path: Path) -> None:
+    db = open_program(PROGRAM, FACTS, data=tmp_path / "data")
+    db.close()
+    db.close()
+    calls: list[Callable[[], object]] = [
+        lambda: db.view("closure"),
+        lambda: db.rows("edge"),
+        lambda: db.ask("closure(x, y)"),
+        lambda: db.apply(insertion(("x", "y"))),
+        lambda: db.define(DEGREE),
+        db.status,
+    ]
+    for call in calls:
+        with pytest.raises(DataError, match="is closed") as error:
+            call()
+        assert error.value.code == "closed"
 
 
 def test_folder_that_was_begun_and_not_made(tmp_path: Path) -> None:

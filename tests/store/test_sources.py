@@ -43,8 +43,8 @@ def stock(db: Durable) -> set[Row]:
     return db.rows("stock")
 
 
-def refused(code: str) -> pytest.RaisesExc[VigilogError]:
-    return pytest.RaisesExc(DataError, check=lambda reason: reason.code == code and PASSWORD not in str(reason))
+def refused(code: str, why: str = "") -> pytest.RaisesExc[VigilogError]:
+    return pytest.RaisesExc(DataError, check=lambda reason: reason.code == code and why in str(reason) and PASSWORD not in str(reason))
 
 
 # -- JDBC
@@ -85,12 +85,14 @@ def test_a_database_that_is_not_as_expected(spark: SparkSession, database: Postg
     with opened(tmp_path) as db:
         db.sync("stock", database.url, **database.login)
         before = db.tx
-        with refused("unreadable"):
+        with refused("unreadable", "password authentication failed"):
             db.sync("stock", database.url, user="nobody", password=PASSWORD)
         with refused("unreadable"):
             db.sync("stock", f"{database.url}?user=nobody&password={PASSWORD}")
         with refused("unreadable"):
             db.sync("stock", f"jdbc:postgresql://gardener:{PASSWORD}@127.0.0.1:1/none", **database.login)
+        with refused("unreadable", "refused"):
+            db.sync("stock", "jdbc:postgresql://127.0.0.1:1/none", **database.login)
         with refused("unreadable"):
             db.sync("stock", database.url.replace("postgresql", "nosuchdb"), **database.login)
         with refused("unknown-option"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,9 +16,12 @@ from vigilog.core.errors import DataError, Stopped, UsageError
 from vigilog.core.values import Row, Type, row_text, sorted_rows
 from vigilog.engine.database import Database
 from vigilog.engine.opening import open_program
+from vigilog.executors.watch import Watch
 from vigilog.language.check import Checked
 from vigilog.language.check import check as check_program
 from vigilog.language.parser import read_program
+
+GRACE = 1.0  # seconds that what looks at the clock has to end by itself
 
 
 class Engine(StrEnum):
@@ -82,6 +86,23 @@ def interruptible() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Stopped("nothing was written", "interrupted") from None
+
+
+@contextmanager
+def bounded(watch: Watch) -> Iterator[None]:
+    """Ends, soon after the time is over, also what looks at no clock, like a single `match`: an alarm stops it as Ctrl-C would."""
+    if watch.timeout is None or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, watch.timeout + GRACE)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise watch.timed_out() if watch.expired else KeyboardInterrupt from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager

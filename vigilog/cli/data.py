@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +35,7 @@ from vigilog.engine.tell import logged, views_json
 from vigilog.engine.tell import tell as tell_lines
 from vigilog.engine.watch import to_line
 from vigilog.executors.watch import Report
+from vigilog.store.file import NAME
 
 app = typer.Typer()
 
@@ -48,7 +50,9 @@ def init(
     ],
     facts: Annotated[
         Path | None,
-        typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files to begin with.", show_default="none"),
+        typer.Option(
+            "-F", "--facts", metavar="FACTS", help="The folder with the input files to begin with.", show_default="none: it begins empty"
+        ),
     ] = None,
     strategy: Annotated[Strategy | None, typer.Option("--strategy", help="How views are kept.", show_default="auto")] = None,
     define: Annotated[bool, typer.Option("--define", help="Change the definitions of a folder that has another program.")] = False,
@@ -69,6 +73,7 @@ def init(
 ) -> None:
     """Makes a data folder for a program. If it has another program already, shows what would change; --define changes it."""
     given = checked(program).program
+    new = not (data / NAME).exists()
     with interruptible(), progress() as report:
         db = open_program(
             given,
@@ -86,6 +91,8 @@ def init(
             print(db.redefined)
             print(to_line({"tx": db.tx, "views": views_json(db, db.redefinition)}))
         print(f"{data}: {counted(len(db.program.relations), 'relation')} and {counted(len(db.program.rules), 'rule')}, transaction {db.tx}")
+        if new and facts is None and db.program.directed("input"):
+            print("it begins empty: fill it with vigilog load or tell, or make it with -F FACTS", file=sys.stderr)
 
 
 @app.command(
@@ -108,9 +115,10 @@ def load(
     """Adds the rows of a source to a base relation, in one transaction."""
     options = pairs(option, "--option")
     with interruptible(), progress() as report, _opened(data, report) as db:
+        before = db.tx
         outcome = (db.sync if sync else db.load)(relation, source, **options)
-        changes = [len(delta.plus) + len(delta.minus) for delta in outcome.changes.values()]
-        print(f"transaction {outcome.tx}: {counted(sum(changes), 'row')} of {relation} changed" if changes else f"transaction {outcome.tx}")
+        changed = counted(db.book.changed(outcome.tx), "row") if outcome.tx > before else "no row"
+        print(f"transaction {outcome.tx}: {changed} of {relation} changed")
 
 
 @app.command(

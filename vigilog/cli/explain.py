@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from vigilog.language.syntax import Program
-from vigilog.planning.dialect import Dialect
 from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
+from vigilog.planning.sparksql import SparkDialect
+from vigilog.planning.sqlite import SqliteDialect
 from vigilog.planning.strategy import choose_strategies
 from vigilog.rewriting.external import external
 from vigilog.rewriting.maintain import maintain
@@ -35,10 +36,10 @@ _TIGHTER = """\
 // the new state still has it, and follows only what is really lost. `--show demand` prints it."""
 
 
-def explained(program: Program, show: Show, view: str | None, dialect: Dialect, strategy: str) -> str:
+def explained(program: Program, show: Show, view: str | None, engine: str, strategy: str) -> str:
     """The text for a checked program, or for what a view in it needs."""
-    changing = show in (Show.maintenance, Show.external, Show.demand, Show.strategy)
-    plain = rewrite(as_maintained(program)[0] if changing else program)
+    evaluated = show in (Show.rules, Show.strata, Show.sql)  # by `run`; all else is of a database, where facts are rows like others
+    plain = rewrite(program if evaluated else as_maintained(program)[0])
     if view is not None:
         plain = relevant(plain, [view])
     views = program.outputs if view is None else (view,)
@@ -48,7 +49,7 @@ def explained(program: Program, show: Show, view: str | None, dialect: Dialect, 
         case Show.strata:
             return explain_strata(plain)
         case Show.sql:
-            return explain_sql(plain, dialect)
+            return explain_sql(plain, SparkDialect() if engine == "spark" else SqliteDialect())
         case Show.maintenance:
             return _sections(maintain(plain))
         case Show.external:
@@ -57,7 +58,7 @@ def explained(program: Program, show: Show, view: str | None, dialect: Dialect, 
             return _sections(external(plain).sections)
         case Show.query:
             return _queries(plain, views)
-    return _strategies(plain, views, strategy)
+    return _strategies(plain, views, strategy, engine)
 
 
 def _sections(sections: Sequence[Section], *notes: str) -> str:
@@ -72,8 +73,8 @@ def _queries(plain: Program, views: Sequence[str]) -> str:
     return _sections(queries(plain, views), *notes)
 
 
-def _strategies(plain: Program, views: Sequence[str], wanted: str) -> str:
-    chosen = choose_strategies(plain, [view for view in views if _derived(plain, view)], wanted)
+def _strategies(plain: Program, views: Sequence[str], wanted: str, engine: str) -> str:
+    chosen = choose_strategies(plain, [view for view in views if _derived(plain, view)], wanted, engine)
     lines = {view: f"{strategy.name} ({strategy.reason})" for view, strategy in chosen.items()}
     return "\n".join(f"// {view}: {lines.get(view, 'stored (a base relation)')}" for view in views)
 

@@ -24,6 +24,7 @@ from vigilog.cli.arguments import (
     Strategy,
     StrategyOption,
     TokenOption,
+    bounded,
     checked,
     examples,
     interruptible,
@@ -43,8 +44,6 @@ from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
-from vigilog.planning.sparksql import SparkDialect
-from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.passes import rewrite
 
 app = typer.Typer(
@@ -96,7 +95,8 @@ def run(
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
     with interruptible(), progress() as report:
         watch = Watch(max_rounds, timeout, report)
-        finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
+        with bounded(watch):
+            finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
     print(end="", flush=True)
     if verbose:
@@ -222,7 +222,7 @@ def explain(
     given = checked(program).program
     if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
-    print(explained(given, show, view, SparkDialect() if engine is Engine.spark else SqliteDialect(), strategy.value))
+    print(explained(given, show, view, engine.value, strategy.value))
 
 
 def _without(facts: Path | None, stats: bool = False) -> None:

@@ -103,14 +103,14 @@ class Copy:
         self._tell(error)
 
     def end(self, error: Exception | None) -> None:
-        """The copy is kept no more."""
-        with self.lock:
-            self.ended, self.error = True, error or self.error
-            self._wake()
+        """The copy is kept no more. Those who wait hear of it after those who are called back."""
         if error is not None and self.whole:
             log.error("a view is no longer kept: %s", error, exc_info=None if isinstance(error, VigilogError) else error)
         if error is not None:
             self._tell(error)
+        with self.lock:
+            self.ended = True
+            self._wake()
 
     def _tell(self, error: Exception) -> None:
         self.error = error

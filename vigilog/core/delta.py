@@ -13,7 +13,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Delta:
     minus: frozenset[Row] = frozenset()
 
     def __post_init__(self) -> None:
-        assert not self.plus & self.minus, "a delta gains and loses different rows"
+        assert self.plus.isdisjoint(self.minus), "a delta gains and loses different rows"
 
     def __bool__(self) -> bool:
         return bool(self.plus or self.minus)
@@ -62,12 +62,11 @@ def between(old: AbstractSet[Row], new: AbstractSet[Row]) -> Delta:
     return Delta(frozenset(new - old), frozenset(old - new))
 
 
-def net(rows: Container[Row], deletions: Iterable[Row], insertions: Iterable[Row]) -> Delta:
+def net(rows: AbstractSet[Row], deletions: Iterable[Row], insertions: Iterable[Row]) -> Delta:
     """What remains of a transaction's wishes: deletions come first, absent rows are not deleted, present ones not inserted.
 
     >>> net({(1,)}, deletions=[(1,), (2,)], insertions=[(1,), (3,)])
     Delta(plus=frozenset({(3,)}), minus=frozenset())
     """
     wanted = frozenset(insertions)
-    going = frozenset(deletions) - wanted
-    return Delta(frozenset(row for row in wanted if row not in rows), frozenset(row for row in going if row in rows))
+    return Delta(wanted - rows, frozenset(deletions) & rows - wanted)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
@@ -19,16 +19,23 @@ from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.evaluate import ensure_known, read
 from vigilog.engine.ledger import Counting
 from vigilog.engine.step import Ledger, Outcome, Step
+from vigilog.engine.subscribing import Changes, ViewChange
 from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Views
+from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import parse_goal
+from vigilog.language.strata import components
 from vigilog.language.syntax import Program
-from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, choose_strategies
+from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
 from vigilog.rewriting.relevant import relevant
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_STORED = 10_000_000  # rows of a recursion that `auto` stores in memory
 MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored
 
 Facts = Mapping[str, Iterable[Iterable[Any]]]
@@ -49,7 +56,7 @@ class Database:
         budget: int | None = None,
         strict: bool = False,
     ) -> None:
-        made = compiled(program, facts.keys(), strategy)
+        made = compiled(program, facts.keys(), strategy, engine)
         views: Views
         if engine == "spark":
             from vigilog.executors.spark.views import SparkViews
@@ -57,14 +64,12 @@ class Database:
             sources = {made.homes[name]: source for name, source in facts.items()}
             told = {made.homes[name]: rows for name, rows in made.stated.items()}
             needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
-            views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told)
+            views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told, budget=budget, strict=strict)
         else:
-            rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
-            views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict)
-        self.overruns = (
-            0 if strategy == "auto" and engine != "spark" else None
-        )  # how often deriving on demand cost too much, where that matters
-        self.lock = RLock()
+            made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None)
+        # how often deriving on demand cost too much, where that matters
+        self.overruns = 0 if strategy == "auto" and engine != "spark" else None
+        self.budget, self.strict, self.lock = budget, strict, RLock()
         self._use(made, views, Counting())
         try:
             check_keys(self.program, self.base)
@@ -115,22 +120,34 @@ class Database:
         work()
 
     def _store_views(self) -> None:
-        """Stores what was derived on demand until now, since that has turned out to cost too much."""
+        """Stores what was derived on demand until now, since that has turned out to cost too much; not recursions, which are not stored only if they are too large."""
         reason = f"deriving it on demand went over its budget {MOST_OVERRUNS} times ({self.stats.recomputed})"
-        stored = choose_strategies(self.plain, self.program.outputs, MATERIALIZED)
-        changed = {name: replace(stored[name], reason=reason) for name, chosen in self.strategies.items() if chosen.name == EXTERNAL}
-        self._rebuild(self.compiled.with_strategies(changed))
+        recursive = recursive_relations(self.plain)
+        external = [name for name, chosen in self.strategies.items() if chosen.name == EXTERNAL]
+        changed = [name for name in external if depends_on(self.plain, name).isdisjoint(recursive)]
+        if changed:
+            self._rebuild(self.compiled.with_strategies(dict.fromkeys(changed, Strategy(MATERIALIZED, reason))))
 
     def _rebuild(self, made: Compiled) -> None:
         """Goes on with other tables over the same base."""
         rows = {home: set(self.views.rows(home)) for home in self.homes.values()}
-        before, views = self.views, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored)
+        before, views = self.views, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, (), self.budget, self.strict)
         self._use(made, views, self.step.ledger, self.step.listeners)
         before.close()
 
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
         """The changes that a transaction would cause; nothing is applied."""
         return self.apply({"delete": _lists(delete), "insert": _lists(insert)}, dry_run=True)
+
+    keeps_changes = False  # whether the changes of the past can be read again
+
+    def subscribe(self, view: str, since: int | None = None) -> Changes:
+        """The changes of a view, as they come: `with db.subscribe("closure") as changes`. See `engine/subscribing.py`."""
+        return Changes(self, view, since)
+
+    def changes_of(self, view: str, since: int, until: int | None = None) -> list[ViewChange]:
+        """What a view gained and lost after a transaction, if that is kept."""
+        raise DataError("the changes of the past are kept in a data folder only; leave out since", "gap")
 
     @contextmanager
     def transaction(self) -> Iterator[Pending]:
@@ -147,6 +164,18 @@ class Database:
             if name in self.stored or self.homes.get(name) == name:
                 return set(self.views.rows(name))
             return set(self.ask(self.whole(name)))
+
+    def frame(self, name: str) -> DataFrame:
+        """A view, or a base relation, as a Spark DataFrame, as of now."""
+        from vigilog.executors.spark.bulk import Bulk
+        from vigilog.executors.spark.views import SparkViews
+
+        ensure_known(self.program, name)
+        with self.lock:
+            if isinstance(self.views, SparkViews) and (name in self.views.views or self.homes.get(name) == name):
+                return self.views.frame(name)
+            with closing(Bulk(self.plain, Watch())) as bulk:
+                return bulk.local(name, sorted_rows(self.view(name)))
 
     def whole(self, name: str) -> str:
         """The goal that asks for all rows of a relation."""
@@ -234,10 +263,38 @@ class Pending:
         self.changes: dict[str, Delta] = {}
 
     def insert(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
-        self.collected.setdefault("insert", {}).setdefault(relation, []).extend(map(tuple, rows))
+        self._collect("insert", relation, map(tuple, rows))
 
     def delete(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
-        self.collected.setdefault("delete", {}).setdefault(relation, []).extend(map(tuple, rows))
+        self._collect("delete", relation, map(tuple, rows))
+
+    def update(self, relation: str, pairs: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
+        """Replaces rows, each given with the one that takes its place; an old row that is not there is an error."""
+        self._collect("update", relation, ({"old": tuple(old), "new": tuple(new)} for old, new in pairs))
+
+    def upsert(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
+        """Inserts rows in the place of those with the same key."""
+        self._collect("upsert", relation, map(tuple, rows))
+
+    def delete_key(self, relation: str, keys: Iterable[Iterable[Any]]) -> None:
+        """Deletes the rows that have some keys."""
+        self._collect("delete_key", relation, map(tuple, keys))
+
+    def _collect(self, operation: str, relation: str, given: Iterable[Any]) -> None:
+        self.collected.setdefault(operation, {}).setdefault(relation, []).extend(given)
+
+
+def _in_memory(
+    made: Compiled, facts: Mapping[str, Iterable[Row] | Place], budget: int | None, strict: bool, most: int | None
+) -> tuple[Compiled, EmbeddedViews]:
+    """The tables of a program on SQLite; views on recursions that turn out to have more rows than `most` are not stored."""
+    while True:
+        rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
+        try:
+            return made, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict, most=most)
+        except TooManyRows as large:
+            relations = next(component.relations for component in components(made.plain) if str(component) == large.doing)
+            made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))
 
 
 def _lists(facts: Facts | None) -> dict[str, list[list[Any]]]:

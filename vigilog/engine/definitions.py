@@ -44,7 +44,8 @@ def dropped(program: Program, name: str) -> Program:
     rules = tuple(rule for rule in program.rules if all(head.relation != name for head in rule.heads))
     reading = sorted({rule.heads[0].relation for rule in rules if any(atom.relation == name for atom, _ in dependencies(rule))})
     if reading:
-        raise DataError(f"{', '.join(reading)} is derived from {name}; drop or redefine it first", "needed")
+        are, them = ("is", "it") if len(reading) == 1 else ("are", "them")
+        raise DataError(f"{', '.join(reading)} {are} derived from {name}; drop or redefine {them} first", "needed")
     return replace(
         program,
         declarations=tuple(old for old in program.declarations if old.relation != name),

@@ -33,6 +33,7 @@ from vigilog.engine.reading import Question, Readers, State, reading
 from vigilog.engine.redefine import redefine
 from vigilog.engine.status import Status, status
 from vigilog.engine.step import Outcome
+from vigilog.engine.subscribing import ViewChange
 from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.engine.verify import Verified, verify
 from vigilog.executors.choose import choose
@@ -41,7 +42,7 @@ from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.views import Views
 from vigilog.executors.watch import Report
-from vigilog.files.place import Place
+from vigilog.files.place import Place, is_uri
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
@@ -118,7 +119,7 @@ class Durable(Database):
         with self.writing():
             for name, value in settings.items():
                 if value is not None:
-                    self.file.put(name, value)
+                    self.file.put(name, self._own_warehouse(value) if name == "warehouse" else value)
             if not known:
                 self.write_program(current)
                 self.file.put("given", json.dumps(sorted(facts)))
@@ -133,6 +134,16 @@ class Durable(Database):
         if known and program and known != text:
             self.redefined = changed_statements(known, text)
             self.redefinition = redefine(self, program)
+
+    def _own_warehouse(self, stated: str) -> str:
+        """A folder of this database's own in the warehouse that is stated, which it may share with others."""
+        place = stated.rstrip("/") if is_uri(stated) else str(Path(stated).absolute())
+        before = self.file.get("warehouse", default_warehouse(self.folder))
+        if f"{before}/".startswith(f"{place}/"):
+            return str(before)
+        if self.file.connection.execute("SELECT count(*) FROM vigilog_snapshots").fetchone()[0]:
+            raise DataError(f"{self.folder} has snapshots in {before}; its warehouse cannot be another now", "warehouse")
+        return f"{place}/{self.file.history}"
 
     def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
@@ -270,7 +281,7 @@ class Durable(Database):
                 outcome = super().take(transaction, keep=keep, kind=kind)
             finally:
                 self.book.source = self.book.request = None
-            if keep and isinstance(self.views, MixedViews):
+            if keep and outcome.changes:
                 self._afterwards(lambda: self.store.compact_if_due(outcome.changes))
             return outcome
 
@@ -305,28 +316,28 @@ class Durable(Database):
 
     # -- reading
 
-    def ask_typed(self, goal: str, at: int | None = None) -> tuple[tuple[Type, ...], list[Row]]:
-        """The types of a goal's answers, and the answers, now or as of a transaction."""
+    def ask_typed(self, goal: str, at: int | None = None, seconds: float | None = None) -> tuple[tuple[Type, ...], list[Row]]:
+        """The types of a goal's answers, and the answers, now or as of a transaction; looking back takes no longer than some `seconds`."""
         with self.lock, damage(self.file.path):
             if at is None or at == self.tx:
                 return super().ask_typed(goal)
             self.views.prepare(parse_goal(self.program, goal))
             answers: list[tuple[tuple[Type, ...], list[Row]]] = []
-            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)))
+            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)), seconds)
             return answers[0]
 
-    def ask(self, goal: str, at: int | None = None) -> list[Row]:
-        return self.ask_typed(goal, at)[1]
+    def ask(self, goal: str, at: int | None = None, seconds: float | None = None) -> list[Row]:
+        return self.ask_typed(goal, at, seconds)[1]
 
-    def view(self, name: str, at: int | None = None) -> set[Row]:
-        """All rows of an output relation, now or as of a transaction."""
+    def view(self, name: str, at: int | None = None, seconds: float | None = None) -> set[Row]:
+        """All rows of an output relation, now or as of a transaction; looking back takes no longer than some `seconds`."""
         with self.lock, damage(self.file.path):
             if at is None or at == self.tx:
                 return super().view(name)
             ensure_known(self.program, name)
             self.views.prepare(parse_goal(self.program, self.whole(name)))
             rows: set[Row] = set()
-            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)))
+            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)), seconds)
             return rows
 
     def rows(self, name: str) -> set[Row]:
@@ -354,27 +365,36 @@ class Durable(Database):
         return tuple(name for name in self.program.outputs if name not in self.queries.names)
 
     def reads(self, goal: str) -> set[str]:
-        """The relations that a goal asks for."""
-        return {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+        """The relations that a goal asks for: those of the program, not the views of what others follow."""
+        found = {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+        if strange := sorted(found & self.queries.names):
+            raise DataError(f"there is no relation {strange[0]}", "unknown-relation")
+        return found
 
-    def query_reads(self, view: str) -> set[str]:
-        """The relations that a query which is followed asks for."""
+    def reads_of(self, view: str) -> set[str]:
+        """The relations that one must be allowed to read to see a view: itself, or those that a query which is followed asks for."""
+        if view not in self.queries.names:
+            return {view}
         return {atom.relation for rule in self.program.rules if rule.heads[0].relation == view for atom, _ in atoms(rule.body)}
 
-    def follow(self, goal: str) -> Followable:
-        """Makes the answers to a goal a view, whose changes are told like any other's."""
-        with self.lock, damage(self.file.path):
-            return self.queries.follow(goal)
+    def declared(self, view: str) -> int:
+        """The transaction since which a view has the columns that it has."""
+        return self.book.declared(view)
 
-    def unfollow(self, view: str) -> None:
+    def follow(self, goal: str, most: int | None = None) -> Followable:
+        """Makes the answers to a goal a view, whose changes are told like any other's; of such views there are at `most` so many."""
+        with self.lock, damage(self.file.path):
+            return self.queries.follow(goal, most)
+
+    def unfollow(self, *views: str) -> None:
         """Ends what `follow` began."""
         with self.lock, damage(self.file.path):
-            self.queries.drop([view])
+            self.queries.drop(views)
 
     @property
     def oldest(self) -> int:
-        """The oldest transaction whose state can be looked at: what came later is in the log, and in the words of this program."""
-        return max(self.book.log.first, int(self.file.get("defined", 0)))
+        """The oldest transaction whose state can be looked at: what came later is in the log, in the words of this program, and in rows that come to one process."""
+        return max(self.book.log.first, int(self.file.get("defined", 0)), int(self.file.get("bulk", 0)))
 
     @property
     def resident(self) -> EmbeddedViews:
@@ -388,14 +408,20 @@ class Durable(Database):
         (number,) = self.file.connection.execute(f"SELECT count(*) FROM {quote(file_table(relation))}").fetchone()
         return int(number)
 
-    def _as_of(self, tx: int, look: Callable[[], None]) -> None:
+    def _as_of(self, tx: int, look: Callable[[], None], seconds: float | None) -> None:
         """Looks at the state after a transaction, by undoing, for a moment, what came later."""
         if tx > self.tx:
             raise DataError(f"there is no transaction {tx} yet: the last is {self.tx}", "future")
         if tx < self.oldest:
-            raise DataError(f"transaction {tx} is not retained: states from {self.oldest} to {self.tx} can be looked at", "gap")
+            reasons = {
+                self.book.log.first: "older ones are not retained",
+                int(self.file.get("bulk", 0)): "it changed more rows than come to one process",
+            }
+            why = reasons.get(self.oldest, "it changed the program")
+            raise DataError(f"the state after transaction {tx} cannot be looked at: the oldest is that after {self.oldest} ({why})", "gap")
         undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
-        self.views.apply(undo, lambda _: look(), keep=False)
+        with self.resident.tables.within(seconds):
+            self.views.apply(undo, lambda _: look(), keep=False)
 
     def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
         """What views gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
@@ -407,6 +433,11 @@ class Durable(Database):
             found = list(self.book.log.changes(since, until))
         for tx, view, said in found:
             yield tx, view, self.book.delta(view, said, tx)
+
+    keeps_changes = True
+
+    def changes_of(self, view: str, since: int, until: int | None = None) -> list[ViewChange]:
+        return [ViewChange(tx, delta) for tx, name, delta in self.changes(since, until) if name == view]
 
     def segment(self, view: str, said: Mapping[str, Any]) -> Iterable[Row]:
         """The rows of a change that are not in the outbox itself, but in what it names."""
@@ -477,12 +508,13 @@ class Durable(Database):
                 if name not in self.homes:
                     raise DataError(f"{name} is derived by rules; only base relations have snapshots", "derived")
             self.book.sweep()
+            self.store.sweep()
             return self.store.compact(wanted)
 
-    def make_large(self, relation: str) -> None:
-        """From now on a relation is not resident."""
-        self.large |= {relation}
-        self.build(self.compiled, {})
+    def move(self, large: frozenset[str], rows: Mapping[str, Iterable[Row]] | None = None) -> None:
+        """From now on these relations are not resident; those that come back, do so with their rows."""
+        self.large = large
+        self.build(self.compiled, rows or {})
 
     # -- care
 
@@ -505,6 +537,8 @@ class Durable(Database):
             self.followed.stop()  # before the lock is taken, which they may be waiting for
         self.readers.close()
         with self.lock:
+            if self.file.closed:
+                return
             try:
                 self.views.close()
             finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -80,19 +81,22 @@ def checked_rows(program: Program, relation: str, rows: Iterable[Iterable[Any]])
     ensure_known(program, relation)
     declaration = program.relations[relation]
     listed = [tuple(row) for row in rows]
-    for number, cells in enumerate(listed, start=1):
-        if len(cells) != declaration.arity:
-            raise DataError(
-                f"row {number} of {relation} has {counted(len(cells), 'column')}, but {relation} has {declaration.arity}", "columns"
-            )
+    if any(map(declaration.arity.__ne__, map(len, listed))):
+        number, cells = next((number, cells) for number, cells in enumerate(listed, start=1) if len(cells) != declaration.arity)
+        raise DataError(
+            f"row {number} of {relation} has {counted(len(cells), 'column')}, but {relation} has {declaration.arity}", "columns"
+        )
     if not declaration.arity:
         return listed
     try:
         if len(listed) <= FEW:
             quick = [type_.quick for type_ in declaration.types]
             return [tuple([check(cell) for check, cell in zip(quick, cells, strict=True)]) for cells in listed]
-        columns = zip(declaration.types, zip(*listed, strict=True), strict=False)
-        return list(zip(*(type_.column_from_json(column) for type_, column in columns), strict=True))
+        given = list(zip(*listed, strict=True))
+        columns = [type_.column_from_json(column) for type_, column in zip(declaration.types, given, strict=True)]
+        if all(map(operator.is_, columns, given)):
+            return listed  # they are values as they came
+        return list(zip(*columns, strict=True))
     except ValueError:
         return [_checked_row(declaration, number, cells) for number, cells in enumerate(listed, start=1)]
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MEMORY = 256 * 2**20  # bytes that one relation may take to be resident
 FEW_ROWS = 100_000  # up to so many changed rows pass through this process
+MANY_ROWS = 10_000  # so many rows come to a relation before it is looked at whether it has outgrown the budget
 LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relation that is not resident gets a new one
 
 
@@ -46,7 +47,8 @@ class Large:
 
     def __init__(self, db: Durable, warehouse: str, memory: int) -> None:
         self.db, self.warehouse, self.memory = db, warehouse, memory
-        self.grown: dict[str, int] = {}  # how many rows of each large relation have changed since its tail was last looked at
+        self.grown: dict[str, int] = {}  # how many rows of each large relation have changed since its tail was last looked at,
+        self.added: dict[str, int] = {}  # and how many have come to each resident one since it was last counted
 
     # -- snapshots
 
@@ -103,7 +105,7 @@ class Large:
         if stored is None:
             stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
         read = {home: self.source(name) for home, name in names.items() if home in program.relations}
-        return SparkViews(program, outputs, read, stored, Watch(report=self.db.report))
+        return SparkViews(program, outputs, read, stored, Watch(report=self.db.report), budget=self.db.budget, strict=self.db.strict)
 
     def compact(self, relations: Iterable[str]) -> dict[str, int]:
         """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""
@@ -119,21 +121,57 @@ class Large:
                 self._clear_old(home, [written, *([before[0]] if before else [])])
         if isinstance(self.db.views, MixedViews) and not self.db.large.isdisjoint(done):
             self.db.views.renew()
+        self._place(done)
         return done
 
+    def _place(self, rows: Mapping[str, int]) -> None:
+        """Relations with a new snapshot that have outgrown the budget leave the file; ones that fit again, with room to grow, come back."""
+        sizes = {name: size(self.db.program.relations[name].types, number) for name, number in rows.items()}
+        large = self.db.large
+        out = {name for name in rows.keys() - large if sizes[name] > self.memory}
+        back = {name for name in rows.keys() & large if sizes[name] <= self.memory // 2}
+        if out or back:
+            found = {name: self.db.rows(name) for name in back}
+            with self.db.swapping():
+                self.db.move((large | out) - back, found)
+
     def compact_if_due(self, changes: Mapping[str, Delta]) -> None:
-        """Takes a new snapshot of relations whose tail has grown long."""
-        assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
-        for name in changes.keys() & self.db.large:
-            self.grown[name] = self.grown.get(name, 0) + len(changes[name].plus) + len(changes[name].minus)
-        due = [name for name, rows in self.grown.items() if rows > LONG_TAIL]
+        """Takes a new snapshot of relations whose tail has grown long, and of those that have outgrown the budget."""
+        large = self.db.large
+        due = []
+        for name, delta in changes.items():
+            if name in large:
+                self.grown[name] = self.grown.get(name, 0) + len(delta.plus) + len(delta.minus)
+                due += [name] if self.grown[name] > LONG_TAIL else []
+            elif self._outgrown(name, delta):
+                due.append(name)
         if due:
             self.compact(due)
+
+    def _outgrown(self, name: str, delta: Delta) -> bool:
+        """Whether a resident relation has grown over the budget. It is counted only now and then."""
+        types = self.db.program.relations[name].types
+        self.added[name] = self.added.get(name, 0) + len(delta.plus) - len(delta.minus)
+        if self.added[name] < max(MANY_ROWS, self.memory // size(types, 16)):
+            return False
+        self.added[name] = 0
+        return size(types, self.db.kept_rows(self.db.homes[name])) > self.memory
 
     def _clear_old(self, home: str, kept: Sequence[Written]) -> None:
         """Removes snapshots that are older than these. One that was just replaced stays until it is replaced again, for those who still read it."""
         for location in folders(self.warehouse, home, "snapshot"):
             if location not in {written.location for written in kept}:
+                remove(location)
+
+    def sweep(self) -> None:
+        """Removes what nothing names: changes of transactions that were not committed, and relations that there are no more."""
+        named = self.db.book.named("location")
+        for location in [location for kind in ("plus", "minus") for location in folders(self.warehouse, "*", kind)]:
+            if location.removeprefix(f"{self.root}/") not in named:
+                remove(location)
+        known = {location.removeprefix(f"{self.root}/").split("/")[0] for location in folders(self.warehouse, "*", "snapshot")}
+        for relation in known - {*self.db.homes.values()}:
+            for location in folders(self.warehouse, relation, "snapshot"):
                 remove(location)
 
     # -- loads
@@ -165,22 +203,20 @@ class Large:
 
     def _take(self, bulk: Bulk, relation: str, current: Any, difference: Difference, kind: str, source: tuple[str, Any] | None) -> Outcome:
         """A transaction whose rows stay on Spark."""
-        from vigilog.executors.spark.bulk import locations
-
         db, home = self.db, self.db.homes[relation]
         if relation in db.program.keys:
             self._check_key(bulk, relation, current, difference)
         touched = [name for name in db.program.outputs if home in depends_on(db.plain, name)]
         before = {name: bulk.local(name, list(db.view(name))) if not self.is_far(name) else self._frame(name) for name in touched}
         after = bulk.write(home, bulk.after(home, current, difference), self.warehouse, f"snapshot-{db.tx + 1}")
-        parts = {"plus": difference.plus, "minus": difference.minus}
-        base = self._named(locations({name: bulk.write(home, frame, self.warehouse, name) for name, frame in parts.items()}))
+        base = self._written(bulk, home, difference)
         old = self.snapshot(relation)
         with db.swapping():
             self.keep(relation, after, db.tx + 1)
-            db.make_large(relation)
+            db.move(db.large | {relation})
             views = {name: self._said(bulk, name, bulk.between(before[name], self._frame(name))) for name in touched}
             tx = db.book.log.append(kind, {relation: base}, {name: said for name, said in views.items() if said})
+            db.file.put("bulk", tx)
             if source:
                 db.book.note_source(*source)
         self._clear_old(home, [after, *([old[0]] if old else [])])
@@ -190,15 +226,15 @@ class Large:
 
     def _said(self, bulk: Bulk, name: str, difference: Difference) -> dict[str, Any]:
         """A view's change as the outbox says it: its rows if they are few, otherwise where Spark wrote them."""
-        from vigilog.executors.spark.bulk import locations
-
         if difference.rows <= FEW_ROWS:
             return self.db.book.said(name, bulk.rows(name, difference))
-        parts = {"plus": difference.plus, "minus": difference.minus}
-        return self._named(locations({kind: bulk.write(name, frame, self.warehouse, kind) for kind, frame in parts.items()}))
+        return self._written(bulk, name, difference)
 
-    def _named(self, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        return {kind: {**part, "location": part["location"].removeprefix(f"{self.root}/")} for kind, part in parts.items()}
+    def _written(self, bulk: Bulk, relation: str, difference: Difference) -> dict[str, Any]:
+        """A large change as an entry of the log names it: where Spark wrote it."""
+        parts = {"plus": (difference.plus, difference.came), "minus": (difference.minus, difference.gone)}
+        written = {kind: bulk.write(relation, frame, self.warehouse, kind) for kind, (frame, rows) in parts.items() if rows}
+        return {kind: {"location": part.location.removeprefix(f"{self.root}/"), "rows": part.rows} for kind, part in written.items()}
 
     def _check_key(self, bulk: Bulk, relation: str, current: Any, difference: Difference) -> None:
         columns = [self.db.program.relations[relation].columns[column] for column in self.db.program.keys[relation]]

@@ -129,6 +129,15 @@ class Book:
         texts = [text for last, text in self._versions if last < tx] or [self._versions[0][1]]
         return _program(texts[-1])
 
+    def declared(self, relation: str) -> int:
+        """The transaction since which a relation has the columns that it has: what it gained and lost before is said in other words."""
+        since, columns = 0, _columns(self.program, relation)
+        for last, text in reversed(self._versions) if self.defined else ():
+            if _columns(_program(text), relation) != columns:
+                return since
+            since = last + 1
+        return 0
+
     def _rows(self, declaration: Declaration, said: Any) -> frozenset[Row]:
         relation, types = declaration.relation, declaration.types
         if isinstance(said, dict):
@@ -145,6 +154,12 @@ class Book:
                 if relation in self.program.relations and (relations is None or relation in relations):
                     found[relation] = found.get(relation, Delta()).then(self.delta(relation, said))
         return found
+
+    def changed(self, tx: int) -> int:
+        """How many rows of base relations a transaction has changed."""
+        entry = next(iter(self.log.entries(tx - 1)))
+        parts = [part for said in entry.changes.values() for part in said.values()]
+        return sum(part["rows"] if isinstance(part, dict) else len(part) for part in parts)
 
     # -- retention
 
@@ -184,18 +199,22 @@ class Book:
     def sweep(self) -> None:
         """Removes segments that no entry names: those of transactions that were not committed."""
         if self.segments.folder.is_dir():
-            named = {
-                part["segment"]
-                for said in self.log.said(self.last)
-                for part in said.values()
-                if isinstance(part, dict) and "segment" in part
-            }
-            self.segments.keep_only(named)
+            self.segments.keep_only(self.named("segment"))
+
+    def named(self, kind: str) -> set[str]:
+        """The segments, or the locations in the warehouse, that entries name."""
+        parts = (part for said in self.log.said(self.last) for part in said.values())
+        return {part[kind] for part in parts if isinstance(part, dict) and kind in part}
 
 
 @lru_cache(maxsize=16)
 def _program(text: str) -> Program:
     return check(text, "program").program
+
+
+def _columns(program: Program, relation: str) -> tuple[tuple[str, ...], tuple[Type, ...]] | None:
+    declaration = program.relations.get(relation)
+    return None if declaration is None else (declaration.columns, declaration.types)
 
 
 def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from vigilog.core.errors import ProgramError
+from vigilog.core.errors import DataError, ProgramError
 from vigilog.core.values import Value
 from vigilog.engine.definitions import defined
 from vigilog.language.goal import Goal, parse_goal
@@ -74,7 +74,7 @@ class Queries:
         self.names = frozenset(added)
         return program
 
-    def follow(self, goal: str) -> Followable:
+    def follow(self, goal: str, most: int | None = None) -> Followable:
         asked = parse_goal(self.db.program, goal)
         atom = asked.rule.body[0]
         if asked.of_atom in self.db.program.outputs and isinstance(atom, Atom) and _plain(atom):
@@ -84,6 +84,8 @@ class Queries:
         name = PREFIX + hashlib.sha256(text.encode()).hexdigest()[:12]
         known = self.known
         if name not in known:
+            if most is not None and len(known) >= most:
+                raise DataError(f"{most} queries are followed already", "limit")
             known[name] = as_view(name, asked)[0], self.db.tx
             with self.db.swapping():
                 self._write(known)

@@ -18,7 +18,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition
@@ -70,6 +69,7 @@ class Readers:
     def __init__(self, db: Durable) -> None:
         self.db = db
         self.idle: list[Reader] = []
+        self.busy: set[Reader] = set()
         self.number = 0  # how many there are, idle or busy
         self.returned = Condition()
         self.closed = False
@@ -77,12 +77,17 @@ class Readers:
     @contextmanager
     def taken(self) -> Iterator[Reader]:
         reader = self._take()
+        self.busy.add(reader)
         try:
             yield reader
         finally:
             reader.embedded.end()
             with self.returned:
-                self.idle.append(reader)
+                self.busy.discard(reader)
+                if self.closed:
+                    reader.embedded.close()
+                else:
+                    self.idle.append(reader)
                 self.returned.notify()
 
     def _take(self) -> Reader:
@@ -105,9 +110,12 @@ class Readers:
             raise
 
     def close(self) -> None:
+        """Ends all, those that are busy by force."""
         with self.returned:
             self.closed = True
             self.returned.notify_all()
+            for reader in self.busy:
+                reader.embedded.stop(DataError("the database is closed", "closed"))
             for reader in self.idle:
                 reader.embedded.close()
             self.idle.clear()
@@ -147,11 +155,8 @@ class Reader:
         else:
             self.embedded.prepare(goal_of(self.compiled.program, relation, bound))
 
-    def begin(self, seconds: float | None, budget: int | None) -> None:
-        watch = self.embedded.watch
-        watch.timeout, watch.started, watch.doing = seconds, time.monotonic(), "the answer"
+    def begin(self, budget: int | None) -> None:
         self.embedded.asker.budget = budget
-        self.embedded.tables.stopped = None
         self.embedded.begin()
         self.log = Log(self.db.file, self.embedded.connection)
         self.tx = self.log.last
@@ -217,10 +222,11 @@ def reading(db: Durable, questions: Iterable[str | Question], seconds: float | N
         with db.readers.taken() as reader, damage(db.file.path):
             for question in asked:
                 reader.prepare(question)
-            reader.begin(seconds, budget)
-            if reader.compiled is db.compiled:  # what is in the file now is what this reader knows
-                yield reader
-                return
+            with reader.embedded.tables.within(seconds):
+                reader.begin(budget)
+                if reader.compiled is db.compiled:  # what is in the file now is what this reader knows
+                    yield reader
+                    return
 
 
 def _is_far(db: Durable, question: Question) -> bool:

@@ -38,7 +38,10 @@ def redefine(db: Durable, program: Program) -> dict[str, Delta]:
         db.build(made, carried)
         check_keys(db.program, db.base, enforced)
         tx, deltas = _note(db, was, wish, [name for name in db.program.outputs if old.get(name) != new[name]])
-    db.step.publish(Outcome(tx, {}, deltas))
+    alike = {
+        name: delta for name, delta in deltas.items() if name not in was or _same_columns(was[name][0], db.program.relations.get(name))
+    }
+    db.step.publish(Outcome(tx, {}, alike))  # of what has other columns now, nobody's copy can follow
     return deltas
 
 
@@ -79,3 +82,7 @@ def _note(
 def _columns(program: Program, relation: str) -> list[tuple[str, Type]]:
     declaration = program.relations[relation]
     return list(zip(declaration.columns, declaration.types, strict=True))
+
+
+def _same_columns(one: Declaration, other: Declaration | None) -> bool:
+    return other is not None and (one.columns, one.types) == (other.columns, other.types)

@@ -46,7 +46,7 @@ Judge = Callable[[Changes, Changes], None]
 
 @dataclass
 class Outcome:
-    """What became of a transaction: its number, the last one if it changed nothing or was not kept; what it changed in base relations and in views.
+    """What became of a transaction: its number, the last one if it changed nothing or was not kept; what it changed in base relations, and in views, as the program orders them.
 
     `far` are views whose changes are in the outbox alone, because they did not pass through this process.
     """
@@ -87,7 +87,8 @@ class Step:
                 outcome.tx = self.ledger.commit(kind, outcome.changes, deltas)
 
         moved = {self.compiled.homes[name]: delta for name, delta in outcome.changes.items()}
-        outcome.deltas = self.views.apply(moved, settle, keep=keep)
+        found = self.views.apply(moved, settle, keep=keep)
+        outcome.deltas = {name: found[name] for name in self.compiled.program.outputs if name in found} if len(found) > 1 else found
 
     def judge(self, changes: Changes, deltas: Changes) -> None:
         for judge in self.judges:

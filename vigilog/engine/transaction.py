@@ -119,7 +119,7 @@ def _check_base(program: Program, base: Mapping[str, Known], relation: str) -> N
 
 
 def _rows(program: Program, relation: str, given: Any) -> Iterable[Row]:
-    if not isinstance(given, list | tuple | set | frozenset) or any(not isinstance(row, list | tuple) for row in given):
+    if not isinstance(given, list | tuple | set | frozenset) or not all(issubclass(type_, list | tuple) for type_ in set(map(type, given))):
         raise DataError(f"the rows of {relation} are a list of lists", "json")
     return checked_rows(program, relation, given)
 

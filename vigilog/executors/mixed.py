@@ -113,7 +113,12 @@ class MixedViews:
             distant.apply(far, settle_near, keep=keep)
         own, other = distant.stats, self.resident.stats
         self.stats = replace(
-            own, derived=own.derived + other.derived, rounds=own.rounds + other.rounds, statements=own.statements + other.statements
+            own,
+            derived=own.derived + other.derived,
+            rounds=own.rounds + other.rounds,
+            statements=own.statements + other.statements,
+            undefined=own.undefined + other.undefined,
+            recomputed=own.recomputed or other.recomputed,
         )
         return together
 

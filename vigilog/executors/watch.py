@@ -11,6 +11,14 @@ from vigilog.core.errors import Stopped, counted
 Report = Callable[[str, int, int], None]
 
 
+class TooManyRows(Stopped):
+    """A recursion has more rows than its bound; `doing` names its relations."""
+
+    def __init__(self, doing: str, bound: int) -> None:
+        super().__init__(f"{doing} has more than {bound:,} rows", "stopped")
+        self.doing = doing
+
+
 @dataclass
 class Watch:
     """Is told of every round, and stops an evaluation that goes past its bounds.
@@ -21,6 +29,7 @@ class Watch:
     max_rounds: int | None = None
     timeout: float | None = None
     report: Report | None = None
+    max_rows: int | None = None
     started: float = field(default_factory=time.monotonic)
     doing: str = "reading"
     rounds: int = 0
@@ -41,6 +50,8 @@ class Watch:
                 "a rule that makes ever new values, like n(x + 1) :- n(x), needs a bound (x < 100), or allow more with --max-rounds",
                 "rounds",
             )
+        if self.max_rows is not None and rows > self.max_rows:
+            raise TooManyRows(self.doing, self.max_rows)
         self.tick()
         if self.report:
             self.report(self.doing, self.rounds, rows)

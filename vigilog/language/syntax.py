@@ -91,10 +91,11 @@ class Truth:
 
 @dataclass(frozen=True)
 class Disjunction:
-    """`(a, b ; c)`: each branch is a conjunction. There are always two branches or more."""
+    """`(a, b ; c)`: each branch is a conjunction. There are always two branches or more. Those known to be `apart` have no binding in common."""
 
     branches: tuple[tuple[Literal, ...], ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    apart: bool = field(default=False, compare=False, repr=False)
 
 
 Term = Variable | Wildcard | Constant | Functor | Aggregate

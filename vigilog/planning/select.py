@@ -471,8 +471,8 @@ class _Query:
     def aggregated(self, aggregate: Aggregate) -> Sql:
         """Solves an aggregate's body; gives the aggregate over its bindings."""
         match aggregate.body:
-            case (Disjunction(branches=ways),):
-                self.either(ways)
+            case (Disjunction(branches=ways, apart=apart),):
+                self.either(ways, apart=apart)
             case body:
                 self.solve_inside(body)
         return self.aggregate_of(aggregate)
@@ -493,7 +493,7 @@ class _Query:
         own = {alias for _, alias in self.tables}
         return any(column.table in own for column in sql.find_all(exp.Column))
 
-    def either(self, ways: tuple[tuple[Literal, ...], ...]) -> None:
+    def either(self, ways: tuple[tuple[Literal, ...], ...], *, apart: bool) -> None:
         """Solves a disjunction: the union of what each way binds is a table."""
         bound = set.intersection(*({name for part in way for name in names(part)} for way in ways))
         columns = sorted(bound | (self.env.keys() if not self.builder.dialect.correlates else set()))
@@ -502,9 +502,10 @@ class _Query:
             query = _Query(self.builder, dict(self.env), self.scope, self.around, columns)
             query.tables, query.where = list(self.tables), list(self.where)
             query.solve_inside(way)
-            selects.append(query.finish([exp.alias_(query.env[name].copy(), f"v{i}", quoted=True) for i, name in enumerate(columns)]))
+            given = [exp.alias_(query.env[name].copy(), f"v{i}", quoted=True) for i, name in enumerate(columns)]
+            selects.append(query.finish(given or [exp.alias_(integer(1), "one", quoted=True)]))
         alias = self.builder.alias()
-        self.tables, self.where = [(exp.union(*selects, distinct=True), alias)], []
+        self.tables, self.where = [(exp.union(*selects, distinct=not apart), alias)], []
         self.env |= {name: exp.column(f"v{i}", alias, quoted=True) for i, name in enumerate(columns)}
 
     def solve_inside(self, body: tuple[Literal, ...]) -> None:

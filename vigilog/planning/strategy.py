@@ -19,13 +19,17 @@ class Strategy:
     reason: str
 
 
-def choose_strategies(program: Program, views: Iterable[str], wanted: str) -> dict[str, Strategy]:
+def choose_strategies(program: Program, views: Iterable[str], wanted: str, engine: str = "embedded") -> dict[str, Strategy]:
     """The strategy of each view of a plain program; `auto` stores only what recursion makes expensive to derive again."""
     recursive = recursive_relations(program)
     found = {}
     for view in views:
         needed = depends_on(program, view) & recursive
-        if wanted != "auto":
+        if wanted == COUNTED and view in recursive:
+            found[view] = Strategy(MATERIALIZED, "stored as asked for; it is recursive, so its proofs cannot be counted")
+        elif wanted == COUNTED and engine == "spark":
+            found[view] = Strategy(MATERIALIZED, "stored as asked for; on Spark proofs are not counted")
+        elif wanted != "auto":
             found[view] = Strategy(wanted, "as asked for")
         elif needed:
             found[view] = Strategy(
@@ -34,6 +38,12 @@ def choose_strategies(program: Program, views: Iterable[str], wanted: str) -> di
         else:
             found[view] = Strategy(EXTERNAL, "not recursive: its changes follow from the tables along indexes, so nothing need be kept")
     return found
+
+
+def kept_by_none(program: Program, strategies: Mapping[str, Strategy], large: Iterable[str], reason: str) -> dict[str, Strategy]:
+    """The views that cannot be stored, because they rest on relations that are too large for that: their strategy instead."""
+    stored = [view for view, strategy in strategies.items() if strategy.name != EXTERNAL]
+    return {view: Strategy(EXTERNAL, reason) for view in stored if not depends_on(program, view).isdisjoint(large)}
 
 
 def stored_relations(program: Program, strategies: Mapping[str, Strategy]) -> set[str]:

@@ -183,7 +183,12 @@ class ServerMessage(Struct, frozen=True, omit_defaults=True):
     pong: Any = None
 
 
+class _Addressed(Struct, frozen=True):
+    id: Id | None = None
+
+
 _client = msgspec.json.Decoder(ClientMessage)
+_addressed = msgspec.json.Decoder(_Addressed)
 _server = msgspec.json.Decoder(ServerMessage)
 _encoder = msgspec.json.Encoder()
 
@@ -192,12 +197,26 @@ def read_client(text: str | bytes) -> ClientMessage:
     """A message of a client. Raises DataError if it is none."""
     try:
         message = _client.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as reason:
+    except msgspec.ValidationError as reason:
         raise DataError(f"this is no message of a client: {reason}", "message") from None
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as reason:
+        raise DataError(f"this is not JSON: {reason}", "json") from None
     said = [name for name in ("subscribe", "ack", "cancel", "ping") if getattr(message, name) is not None]
     if len(said) != 1:
         raise DataError("this is no message of a client: it has one of subscribe, ack, cancel and ping", "message")
     return message
+
+
+def id_of(text: str | bytes) -> Id | None:
+    """Of a message that is none of a client: what subscription it was about, so that the error can say so.
+
+    >>> id_of('{"id": 7, "subscribe": {"view": 7}}')
+    7
+    """
+    try:
+        return _addressed.decode(text).id
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def read_server(text: str | bytes) -> ServerMessage:

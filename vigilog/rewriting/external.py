@@ -34,13 +34,14 @@ from vigilog.language.syntax import (
     atoms,
     names,
 )
+from vigilog.rewriting.copies import without_copies
 from vigilog.rewriting.demand import Demand
 from vigilog.rewriting.magic import definitions_of, levels
 from vigilog.rewriting.maintain import deletions, insertions
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.sections import Section, by_rank
 from vigilog.rewriting.states import States, in_new
-from vigilog.rewriting.touched import touched
+from vigilog.rewriting.touched import grouped, touched
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,9 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
             made |= {naming(name, "del"), naming(name, "ins")}
         declarations |= {other: replace(declaration, relation=other) for other in sorted(made)}
     declarations |= demand.declarations
-    rewritten = replace(program, declarations=tuple(declarations.values()), directives=(), rules=tuple(demand.rules))
+    told = {name for state in states.values() for name in (state.new, state.lost, state.gained)}
+    kept = tuple(without_copies(demand.rules, keep=told | old.keys()))
+    rewritten = replace(program, declarations=tuple(declarations.values()), directives=(), rules=kept)
     return External(rewritten, states, order, tables)
 
 
@@ -112,20 +115,24 @@ def _follow(rules: Iterable[Rule], states: Mapping[str, States], lost: str, gain
 
 def _compare(rule: Rule, states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
     """(D) and (I) where a change can leave a binding as it was: what it touches is derived in both states."""
-    body, new = rule.body, in_new(rule, states).body
+    body = rule.body
     deleted, inserted = ([*variants] for variants in (deletions(rule, states), insertions(rule, states)))
     read = [atom for literal in body for atom in (literal, getattr(literal, "literal", None)) if isinstance(atom, Atom)]
     for number, atom in enumerate(read):
         if any(isinstance(arg, Wildcard) for arg in atom.args):
             for change in (states[atom.relation].lost, states[atom.relation].gained):
-                _chain(rule, (replace(atom, relation=change), *body), 0, lost, demand)
-                _chain(rule, (replace(atom, relation=change), *new), 0, gained, demand)
+                _touch(rule, (replace(atom, relation=change),), states, lost, gained, demand)
         else:
             _chain(rule, deleted[number].rule.body, deleted[number].changed, lost, demand)
             _chain(rule, inserted[number].rule.body, inserted[number].changed, gained, demand)
     for prefix in touched(rule, states):
-        _chain(rule, (*prefix, *body), 0, lost, demand)
-        _chain(rule, (*prefix, *new), 0, gained, demand)
+        _touch(rule, prefix, states, lost, gained, demand)
+
+
+def _touch(rule: Rule, prefix: tuple[Literal, ...], states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
+    """What bindings that begin as a prefix says give in the old state and in the new one."""
+    _chain(rule, (*prefix, *grouped(rule.body, prefix)), 0, lost, demand)
+    _chain(rule, (*prefix, *grouped(in_new(rule, states).body, prefix)), 0, gained, demand)
 
 
 def _chain(rule: Rule, body: tuple[Literal, ...], changed: int, head: str, demand: Demand) -> None:

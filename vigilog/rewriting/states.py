@@ -134,7 +134,7 @@ class OldState:
             found += [tuple(part for parts in chosen for part in parts) for chosen in product(*(self.ways(part, fresh) for part in named))]
         if len(found) == 1:
             return replace(aggregate, body=found[0] or (Truth(True),))
-        return replace(aggregate, body=(Disjunction(tuple(found)),))
+        return replace(aggregate, body=(Disjunction(tuple(found), apart=len(branches) == 1),))
 
 
 def _named(atom: Atom, fresh: Iterator[str]) -> Atom:

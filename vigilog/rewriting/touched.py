@@ -1,4 +1,4 @@
-"""Which groups of an aggregate a change touches, as literals that bind them."""
+"""Which groups of an aggregate a change touches, as literals that bind them, and how these groups are read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
+from vigilog.core.values import NUMBER
 from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Constant,
     Constraint,
     Disjunction,
     Functor,
@@ -18,6 +20,7 @@ from vigilog.language.syntax import (
     Negation,
     Rule,
     Term,
+    Variable,
     Wildcard,
     atoms,
     names,
@@ -51,6 +54,47 @@ def ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
         case (Disjunction(branches=branches),):
             return branches
     return (aggregate.body,)
+
+
+def grouped(body: tuple[Literal, ...], prefix: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    """The body of a rule whose groups are known from a prefix: an atom that says no more than that an aggregate has something to range over is asked of that aggregate.
+
+    So a group is read once, and not first to see whether it is there.
+    """
+    given = set().union(*(names(literal) for literal in prefix))
+    scope = set().union(*(names(literal) for literal in body))
+    found = [
+        literal.args[1]
+        for literal in body
+        if isinstance(literal, Constraint) and len(literal.args) == 2 and isinstance(literal.args[1], Aggregate)
+    ]
+    fresh = (
+        f"n{number}"
+        for number in count(1)
+        if f"n{number}" not in scope | given | {n for a in found for n in names(a, into_aggregates=True)}
+    )
+    kept: list[Literal] = []
+    for literal in body:
+        same = [
+            aggregate for aggregate in found if isinstance(literal, Atom) and names(literal) <= given and _ranges(aggregate, literal, scope)
+        ]
+        if not same:
+            kept.append(literal)
+        elif not any(aggregate.op in ("min", "max", "mean") for aggregate in same):  # these have no value for nothing
+            number = Variable(next(fresh), NUMBER)
+            counted = Aggregate("count", None, same[0].body, NUMBER)
+            kept += [Constraint("=", (number, counted)), Constraint(">", (number, Constant(0, NUMBER)))]
+    return tuple(kept)
+
+
+def _ranges(aggregate: Aggregate, atom: Atom, scope: set[str]) -> bool:
+    """Whether an aggregate ranges over the very rows that an atom matches."""
+    match aggregate.body:
+        case (Atom(relation=relation, args=args),) if relation == atom.relation:
+            own = [arg.name for arg in args if isinstance(arg, Variable) and arg.name not in scope]
+            free = [isinstance(arg, Wildcard) or (isinstance(arg, Variable) and own.count(arg.name) == 1) for arg in args]
+            return all(open_ if isinstance(mine, Wildcard) else mine == arg for mine, arg, open_ in zip(atom.args, args, free, strict=True))
+    return False
 
 
 def _touched_way(way: tuple[Literal, ...], states: Mapping[str, States]) -> Iterator[tuple[Literal, ...]]:

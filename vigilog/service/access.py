@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import secrets
 import time
 from collections.abc import Iterable, Mapping
@@ -24,6 +25,7 @@ from typing import Any
 
 from vigilog.core.errors import DataError
 
+log = logging.getLogger("vigilog.service")
 ALL = "*"
 LOOK_EVERY = 1.0  # seconds between two looks at the file
 
@@ -48,9 +50,10 @@ class Rights:
     read: frozenset[str] = frozenset()
     write: frozenset[str] = frozenset()
     define: bool = False
+    token: str = ""  # its hash
 
-    def may_read(self, relation: str) -> bool:
-        return ALL in self.read or relation in self.read
+    def may_read(self, *relations: str) -> bool:
+        return ALL in self.read or self.read.issuperset(relations)
 
     def require_read(self, relations: Iterable[str]) -> None:
         self._require("read", self.read, relations)
@@ -82,23 +85,35 @@ class Tokens:
         self.trouble = ""
         self._read()
 
-    def rights(self, token: str | None) -> Rights:
-        """What a token may do. Raises Unknown if it is not known."""
+    def look(self) -> Mapping[str, Rights]:
+        """What the tokens, by their hashes, may do now."""
         if time.monotonic() - self.looked > LOOK_EVERY:
+            self.looked = time.monotonic()
+            trouble = ""
             try:
                 self._read()
-                self.trouble = ""
             except DataError as reason:
-                self.trouble = str(reason)
+                trouble = reason.message
+            if trouble and trouble != self.trouble:
+                log.error("the tokens stay as they were", extra={"reason": trouble})
+            self.trouble = trouble
+        return self.known
+
+    def rights(self, token: str | None) -> Rights:
+        """What a token may do. Raises Unknown if it is not known."""
         if token is None:
             raise Unknown("a token is needed (Authorization: Bearer …)")
-        found = self.known.get(hashed(token))
+        found = self.look().get(hashed(token))
         if found is None:
             raise Unknown("this token is not known")
         return found
 
+    def now(self, rights: Rights) -> Rights | None:
+        """What a token may do now that could do something before; None if it is not known any more."""
+        found = self.look().get(rights.token)
+        return found if found is not None and found.name == rights.name else None
+
     def _read(self) -> None:
-        self.looked = time.monotonic()
         try:
             about = self.path.stat()
             changed = about.st_mtime_ns, about.st_size
@@ -118,13 +133,14 @@ def _tokens(content: Any) -> dict[str, Rights]:
         if not str(entry["hash"]).startswith("sha256:"):
             raise ValueError(f"the hash of {entry['name']} is not of the form sha256:…")
         read, write = (frozenset(map(str, entry.get(what, ()))) for what in ("read", "write"))
-        found[str(entry["hash"])] = Rights(str(entry["name"]), read, write, bool(entry.get("define", False)))
+        hash_ = str(entry["hash"])
+        found[hash_] = Rights(str(entry["name"]), read, write, bool(entry.get("define", False)), hash_)
     return found
 
 
 def hashed(token: str) -> str:
     """Tokens are 256 random bits, so a plain hash of one tells nothing."""
-    return "sha256:" + hashlib.sha256(token.encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def add_token(path: Path, name: str, read: Iterable[str], write: Iterable[str], *, define: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import WebSocketRoute
@@ -22,7 +25,8 @@ from vigilog.service import models
 from vigilog.service.access import Tokens
 from vigilog.service.calls import calls
 from vigilog.service.connection import Connection
-from vigilog.service.context import Context, answered, refusal
+from vigilog.service.context import REFUSALS, Context, answered, refusal
+from vigilog.service.entrance import Entrance
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.limits import Limits
@@ -31,6 +35,7 @@ from vigilog.service.views import views
 
 log = logging.getLogger("vigilog.service")
 CLIENT = Path(__file__).parents[1] / "client" / "javascript" / "vigilog.js"
+METHODS, HEADERS = ("GET", "POST", "DELETE"), ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID")  # of pages elsewhere
 SIZED_FOR = 10.0  # seconds that the size of the outbox is taken to be what it was
 
 
@@ -39,14 +44,27 @@ def application(
 ) -> tuple[FastAPI, Hub]:
     """The application that serves a database, and its hub, to be started in the loop that runs it."""
     limits, metrics = limits or Limits(), Metrics()
-    hub, gate = Hub(db, limits, metrics), Gate(tokens, limits, metrics, origins, host)
+    hub, gate = Hub(db, limits, metrics, tokens), Gate(tokens, limits, metrics, origins, host)
     context = Context(db, hub, gate, limits, metrics)
-    app = FastAPI(title="Vigilog", version=__version__, description="Views that tell every holder of a copy exactly what changed.")
+    app = FastAPI(
+        title="Vigilog",
+        version=__version__,
+        description="Views that tell every holder of a copy exactly what changed.",
+        docs_url=None,  # pages that would fetch scripts from elsewhere
+        redoc_url=None,
+    )
+    app.add_middleware(Entrance, gate=gate)
+    if origins:  # outermost: a browser asks without a token whether it may ask
+        app.add_middleware(CORSMiddleware, allow_origins=sorted(origins), allow_methods=METHODS, allow_headers=HEADERS)
     app.include_router(calls(context))
     app.include_router(views(context))
     app.router.routes.append(WebSocketRoute("/v1/subscribe", _subscribe(hub, gate)))
     _about(app, context)
     _errors(app, context)
+    if origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=sorted(origins), allow_methods=["*"], allow_headers=["*"], expose_headers=["Retry-After"]
+        )
     return app, hub
 
 
@@ -64,17 +82,16 @@ def _about(app: FastAPI, context: Context) -> None:
     @app.get("/health", response_model=models.Health, responses={503: {"model": models.Health}})
     async def health() -> Response:
         """Whether transactions can be committed: 503, with what is wrong, if they cannot."""
-        problems = await hub.read(_problems, db)
+        problems = await asyncio.to_thread(_problems, db)  # not behind those who read
         if hub.stopping:
             problems.append("the server is stopping")
         return answered(
             {"status": "broken" if problems else "ok", "db": hub.history, "tx": hub.tx, "problems": problems}, 503 if problems else 200
         )
 
-    @app.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-    async def metrics(request: Request) -> Response:
+    @app.get("/metrics", response_class=Response, responses=REFUSALS | {200: {"content": {"text/plain": {}}}})
+    async def metrics() -> Response:
         """Counters, for Prometheus."""
-        context.gate.admit(request)
         return Response(await hub.read(context.metrics.text, look), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def look() -> None:
@@ -90,9 +107,11 @@ def _about(app: FastAPI, context: Context) -> None:
             found.outbox_changes.set(changes)
             found.outbox_bytes.set(size)
 
-    @app.get("/client.js", response_class=FileResponse, responses={200: {"content": {"text/javascript": {}}}})
+    @app.get("/client.js", response_class=FileResponse, responses={200: {"content": {"text/javascript": {}}}, 404: REFUSALS[404]})
     async def client() -> Response:
         """The JavaScript client, for pages."""
+        if not CLIENT.is_file():
+            raise DataError("this server has no client for pages", "unknown-relation")
         return FileResponse(CLIENT, media_type="text/javascript")
 
 
@@ -131,6 +150,18 @@ def _errors(app: FastAPI, context: Context) -> None:
         context.gate.refused(error, request)
         return refusal(error)
 
-    @app.exception_handler(404)
-    async def unknown(request: Request, reason: Exception) -> Response:
-        return refusal(DataError(f"there is no {request.url.path} (see /openapi.json)", "unknown-relation"))
+    @app.exception_handler(HTTPException)
+    async def strange(request: Request, reason: HTTPException) -> Response:
+        """What the layers below refuse: paths, methods, bodies."""
+        if isinstance(reason.__cause__, VigilogError):
+            error: VigilogError = reason.__cause__
+        elif reason.status_code == 404:
+            error = DataError(f"there is no {request.url.path} (see /openapi.json)", "unknown-relation")
+        else:
+            error = DataError(str(reason.detail), "method" if reason.status_code == 405 else "json")
+        context.gate.refused(error, request)
+        return refusal(error, reason.headers)
+
+    @app.exception_handler(Exception)
+    async def mistake(request: Request, reason: Exception) -> Response:
+        return refusal(DataError("the server has made a mistake, which is in its log", "internal"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
-from vigilog.core.values import sorted_rows
+from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.step import Outcome
 from vigilog.engine.subscribers import remembered
 from vigilog.engine.transaction import Transaction, parse_transaction
@@ -23,28 +23,28 @@ from vigilog.planning.strategy import depends_on
 from vigilog.service import models
 from vigilog.service.access import Rights
 from vigilog.service.context import REFUSALS, Context, answered
+from vigilog.service.entrance import rights_of
 from vigilog.service.slices import spelled
 
 
 def calls(context: Context) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=REFUSALS)
-    db, hub, gate, limits = context.db, context.hub, context.gate, context.limits
+    db, hub, limits = context.db, context.hub, context.limits
 
     @router.post("/transactions", response_model=models.Told, openapi_extra=models.TRANSACTION)
     async def transactions(
         request: Request,
         dry_run: bool = False,
+        integers: Annotated[str, Query(pattern="^(number|text)$")] = "number",
         idempotency_key: Annotated[str | None, Header(max_length=200, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")] = None,
     ) -> Response:
         """Applies a transaction, durably, or, as a dry run, tells what it would change and whom that would be sent to."""
-        rights, began = gate.admit(request), time.perf_counter()
+        rights, began = rights_of(request), time.perf_counter()
         wish = await hub.read(_wish, await context.body(request), rights)
-        if hub.stopping:
-            raise DataError("the server is stopping; try again", "stopping")
         if dry_run:
             outcome = await hub.write(lambda: db.take(wish, keep=False))
-            return answered(_preview(outcome, rights))
-        key = None if idempotency_key is None else f"{rights.name}:{idempotency_key}"
+            return answered(_preview(outcome, rights, integers))
+        key = None if idempotency_key is None else f"{rights.name}\n{idempotency_key}"
         outcome = await hub.write(lambda: db.take(wish, request=key))
         context.metrics.latency.observe(time.perf_counter() - began)
         views = _counts(outcome.deltas) if outcome.deltas or key is None else await hub.read(_noted, outcome.tx)
@@ -71,12 +71,19 @@ def calls(context: Context) -> APIRouter:
             for view, entry in said.items()
         }
 
-    def _preview(outcome: Outcome, rights: Rights) -> dict[str, Any]:
-        views = {name: delta_json(db.program, name, delta) for name, delta in outcome.deltas.items() if _shown(name, rights)}
+    def _preview(outcome: Outcome, rights: Rights, integers: str) -> dict[str, Any]:
+        views = {
+            name: _spelled(db.program.relations[name].types, delta_json(db.program, name, delta), integers)
+            for name, delta in outcome.deltas.items()
+            if _shown(name, rights)
+        }
         told = []
-        for channel, sides in hub.index.touched(hub.changes_of(outcome)).items():
-            if all(rights.may_read(part.view) or part.label == "query" for part in channel.parts):
-                shown = {label: {"plus": plus, "minus": minus} for label, (plus, minus) in sides.items()}
+        for channel, sides in hub.index.touched(hub.changes_of(outcome, db.program)).items():
+            if rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
+                shown = {
+                    label: _spelled(channel.shapes[label].types, {"plus": plus, "minus": minus}, integers)
+                    for label, (plus, minus) in sides.items()
+                }
                 told += [{"id": member.number, "name": member.spec.name, "views": shown} for member in channel.members]
         return {"tx": outcome.tx, "views": views, "subscriptions": told}
 
@@ -85,8 +92,9 @@ def calls(context: Context) -> APIRouter:
         request: Request, question: models.Question, integers: Annotated[str, Query(pattern="^(number|text)$")] = "number"
     ) -> Response:
         """Answers a goal, deriving only what it needs, now or as of a transaction."""
-        rights = gate.admit(request)
-        return answered(await hub.read(_ask, question, rights, integers))
+        rights = rights_of(request)
+        async with hub.first:
+            return answered(await hub.read(_ask, question, rights, integers))
 
     def _ask(question: models.Question, rights: Rights, integers: str) -> dict[str, Any]:
         goal = parse_goal(db.program, question.goal)
@@ -96,7 +104,7 @@ def calls(context: Context) -> APIRouter:
             with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
                 tx, rows = state.tx, sorted_rows(state.answers(goal))
         else:
-            tx, rows = question.at, db.ask(question.goal, question.at)
+            tx, rows = question.at, db.ask(question.goal, question.at, limits.seconds)
         columns = [{"name": name, "type": str(type_)} for name, type_ in zip(goal.columns, types, strict=True)]
         shown = [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in rows]
         return {"db": hub.history, "tx": tx, "columns": columns, "rows": spelled(types, shown, integers)}  # type: ignore[arg-type]  # lists do, too
@@ -104,13 +112,15 @@ def calls(context: Context) -> APIRouter:
     @router.get("/why", response_model=models.Reason)
     async def why(request: Request, goal: Annotated[str, Query(max_length=100_000)]) -> Response:
         """A proof of an atom from base facts, null if it does not hold."""
-        rights = gate.admit(request)
-        return answered(await hub.read(_why, goal, rights))
+        rights = rights_of(request)
+        async with hub.first:
+            return answered(await hub.read(_why, goal, rights))
 
     def _why(text: str, rights: Rights) -> dict[str, Any]:
         goal = parse_goal(db.program, text)
         if not goal.of_atom:
             raise DataError('why takes one atom, like closure("a", "b")', "goal")
+        db.reads(text)
         shown = {name for name in depends_on(db.plain, goal.of_atom) | {goal.of_atom} if name in db.program.relations}
         rights.require_read(shown)  # a proof shows rows of all that the atom rests on
         with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
@@ -120,27 +130,27 @@ def calls(context: Context) -> APIRouter:
     @router.get("/program", response_model=models.Text)
     async def program(request: Request) -> Response:
         """The program, as it is printed."""
-        gate.admit(request).require_define()
+        rights_of(request).require_define()
         return answered({"tx": db.tx, "text": await hub.write(db.known_program)})
 
     @router.post("/definitions", response_model=models.Told)
     async def define(request: Request, definition: models.Definition) -> Response:
         """Adds relations and rules, or replaces those that there are rules for; tells what views gain and lose by that."""
-        gate.admit(request).require_define()
+        rights_of(request).require_define()
         deltas = await hub.write(db.define, definition.text)
         return answered({"tx": db.tx, "views": _counts(deltas)})
 
     @router.delete("/definitions/{name}", response_model=models.Told)
     async def drop(request: Request, name: str) -> Response:
         """Removes a relation with its rows or rules."""
-        gate.admit(request).require_define()
+        rights_of(request).require_define()
         deltas = await hub.write(db.drop, name)
         return answered({"tx": db.tx, "views": _counts(deltas)})
 
     @router.post("/loads", response_model=models.Told)
     async def load(request: Request, given: models.Load) -> Response:
         """Adds the rows of a file, folder or table to a base relation, or makes them equal, in one transaction. It needs the right to change definitions, for the server reads what it is told to."""
-        rights = gate.admit(request)
+        rights = rights_of(request)
         rights.require_define()
         rights.require_write([given.relation])
         outcome = await hub.write(lambda: (db.sync if given.sync else db.load)(given.relation, given.source, **given.options))
@@ -149,7 +159,7 @@ def calls(context: Context) -> APIRouter:
     @router.get("/status", response_model=None)
     async def status(request: Request) -> Response:
         """What the database holds, where, and how it is kept; who follows what."""
-        gate.admit(request).require_define()
+        rights_of(request).require_define()
         found = await hub.write(db.status)
         following = [
             {
@@ -167,7 +177,7 @@ def calls(context: Context) -> APIRouter:
     @router.get("/subscriptions", response_model=models.Subscriptions)
     async def subscriptions(request: Request) -> Response:
         """The named subscriptions of the caller, and how far each has come."""
-        rights = gate.admit(request)
+        rights = rights_of(request)
         known = await hub.read(remembered, db, rights.name)
         shown = [
             {"name": name, "spec": json.loads(found.spec), "tx": found.tx, "connected": (rights.name, name) in hub.named}
@@ -178,7 +188,7 @@ def calls(context: Context) -> APIRouter:
     @router.delete("/subscriptions/{name}", response_model=models.Cancelled)
     async def cancel(request: Request, name: str) -> Response:
         """Ends a named subscription, and forgets its position."""
-        rights = gate.admit(request)
+        rights = rights_of(request)
         if not await hub.forget(rights, name):
             raise DataError(f"there is no subscription {name}", "unknown-subscription")
         return answered({"cancelled": name})
@@ -188,3 +198,9 @@ def calls(context: Context) -> APIRouter:
 
 def _counts(deltas: Mapping[str, Delta]) -> dict[str, Any]:
     return {name: {"plus": len(delta.plus), "minus": len(delta.minus)} for name, delta in deltas.items()}
+
+
+def _spelled(types: Sequence[Type], change: Mapping[str, Any], integers: str) -> dict[str, Any]:
+    """A change with its integers as text, if that is wished."""
+    pairs = [dict(zip(pair, spelled(types, list(pair.values()), integers), strict=True)) for pair in change.get("modified", ())]
+    return {side: spelled(types, change[side], integers) for side in ("plus", "minus")} | ({"modified": pairs} if pairs else {})

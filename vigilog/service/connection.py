@@ -3,44 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 from uvicorn.protocols.utils import ClientDisconnected
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.protocol.messages import ClientMessage, Id, read_client, write
-from vigilog.service.access import Rights
+from vigilog.protocol.messages import ClientMessage, Id, id_of, read_client, write
+from vigilog.service.access import Rate
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
-from vigilog.service.subscription import Subscription
+from vigilog.service.subscription import Gone, Subscription
 from vigilog.service.wire import FRAMES, frame
 
-GONE = (WebSocketDisconnect, ClientDisconnected, ConnectionError, RuntimeError)  # the client, in the words of the layers below
-RESTART, TOO_BIG, REFUSED = 1012, 1009, 1008
+GONE = (ClientDisconnected, ConnectionError, RuntimeError)  # the client, in the words of the layers below
+RESTART, TOO_BIG, NO_TEXT, REFUSED = 1012, 1009, 1007, 1008
+LONGEST_SILENCE = 10.0  # seconds that a client has to say its token
+MOST_ERRORS = 100.0  # a second, and at once; a client that is wrong more often is sent away
 
 
 class Connection:
-    """See `Outlet`. It ends with the client, with the server, or when a client says what is not even text within the limits."""
+    """See `Outlet`. It ends with the client, with the server, or when a client says what is not even text within the limits, or nonsense without end."""
 
     kind = "websocket"
 
     def __init__(self, hub: Hub, gate: Gate, socket: WebSocket) -> None:
         self.hub, self.gate, self.socket = hub, gate, socket
-        self.frames = FRAMES in (socket.scope.get("extensions") or {})
+        known = (socket.scope.get("extensions") or {}).get(FRAMES)
+        self.frames = known is not None
+        self.push: Callable[[bytes], bool] = known["push"] if known else lambda _: False
         self.running: dict[Id | None, tuple[Subscription, asyncio.Task[None]]] = {}
-        self.rights: Rights | None = None
+        self.token: str | None = None  # what the client said as one
+        self.known = not gate.may_come_later(socket.headers)  # whether it has shown that it may come
+        self.errors = Rate(MOST_ERRORS)
 
     def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
         message = b'{"%b":%b}' % (kind.encode(), body) if id is None else b'{"id":%b,"%b":%b}' % (write(id), kind.encode(), body)  # type: ignore[arg-type]
         return frame(message) if self.frames else message + b"\n"
 
     async def send(self, data: bytes) -> None:
-        if self.frames:
-            await self.socket._send({"type": FRAMES, "data": data})  # Starlette lets only messages that it knows pass
-        else:
-            for message in data.decode().rstrip().split("\n"):
-                await self.socket.send_text(message)
+        try:
+            if self.frames:
+                await self.socket._send({"type": FRAMES, "data": data})  # Starlette lets only messages that it knows pass
+            else:
+                for message in data.decode().rstrip().split("\n"):
+                    await self.socket.send_text(message)
+        except GONE:
+            raise Gone from None
 
     async def say(self, kind: str, said: Any, id: Id | None = None) -> None:
         await self.send(self.form(kind, write(said), id))
@@ -49,84 +60,105 @@ class Connection:
         """Takes what the client says until it is gone."""
         try:
             self.gate.check_origin(self.socket.headers)
-            self.rights = self.gate.rights_of(self.socket.headers, None) if not self.gate.may_come_later(self.socket.headers) else None
+            if self.known:
+                self.gate.rights_of(self.socket.headers, None)
         except VigilogError as reason:
             self.gate.refused(reason, self.socket)
-            await self.socket.close(REFUSED, reason.message[:120])
+            await self.socket.close(REFUSED)
             return
-        await self.socket.accept()
+        try:
+            await self.socket.accept()
+        except GONE:
+            return
         self.hub.connections.add(self)
         try:
-            while True:
-                message = await self.socket.receive()
-                if message["type"] == "websocket.disconnect":
+            while (data := await self._next()) is not None:
+                if (code := await self._take(data)) is not None:
+                    await self._close(code)
                     break
-                text = message.get("text")
-                data = text.encode() if text is not None else message.get("bytes") or b""
-                if len(data) > self.hub.limits.message:
-                    await self.socket.close(TOO_BIG, f"a message has at most {self.hub.limits.message} bytes")
-                    break
-                await self._take(data)
-        except GONE:
+        except Gone:
             pass
         finally:
             self.hub.connections.discard(self)
             await self._end()
 
-    async def _take(self, data: bytes) -> None:
-        id: Id | None = None
+    async def _next(self) -> bytes | None:
+        """What the client says next; None if it says no more."""
         try:
-            said = read_client(data)
-            id = said.id
-            await self._do(said)
+            async with asyncio.timeout(None if self.known else LONGEST_SILENCE):
+                message = await self.socket.receive()
+        except TimeoutError:
+            await self._close(REFUSED, "a token was to come")
+            return None
+        if message["type"] == "websocket.disconnect":
+            return None
+        text = message.get("text")
+        return text.encode() if text is not None else message.get("bytes") or b""
+
+    async def _take(self, data: bytes) -> int | None:
+        """Does what the client says; gives the code with which the connection is to end, if it is."""
+        if len(data) > self.hub.limits.message:
+            return TOO_BIG
+        try:
+            await self._do(read_client(data))
         except VigilogError as reason:
             self.gate.refused(reason, self.socket)
-            await self.say("error", {"code": reason.code, "message": reason.message}, id)
+            await self.say("error", {"code": reason.code, "message": reason.message}, id_of(data))
+            if reason.code == "json":
+                return NO_TEXT
+            if self.errors.take(""):
+                return REFUSED
+        return None
 
     async def _do(self, said: ClientMessage) -> None:
         if said.subscribe is not None:
             if said.id in self.running:
                 raise DataError("this connection has such a subscription; another one needs another id", "id")
-            if said.subscribe.token is not None or self.rights is None:
-                self.rights = self.gate.rights_of(self.socket.headers, said.subscribe.token)
-            self.gate.limit(self.rights)
-            found = await self.hub.subscribe(self, said.subscribe, said.id, self.rights)
+            self.token = said.subscribe.token or self.token
+            rights = self.gate.rights_of(self.socket.headers, self.token)
+            self.known = True
+            self.gate.limit(rights)
+            found = await self.hub.subscribe(self, said.subscribe, said.id, rights)
             self.running[said.id] = found, asyncio.create_task(self._run(found))
         elif said.ack is not None:
-            self.hub.acknowledge(self._own(said.id), said.ack)
+            self.hub.acknowledge(self._own(said.id)[0], said.ack)
         elif said.cancel is not None:
-            found = self._own(said.id)
+            found, task = self._own(said.id)
             await self.hub.cancel(found)
-            await self.running[said.id][1]
+            await asyncio.wait([task])
             await self.say("cancelled", {}, said.id)
         else:
             await self.say("pong", said.ping, said.id)
 
-    def _own(self, id: Id | None) -> Subscription:
+    def _own(self, id: Id | None) -> tuple[Subscription, asyncio.Task[None]]:
         if id not in self.running:
             raise DataError("this connection has no such subscription", "id")
-        return self.running[id][0]
+        return self.running[id]
 
     async def _run(self, subscription: Subscription) -> None:
         try:
             await subscription.run()
             if subscription.error is not None:
                 self.gate.refused(subscription.error, self.socket)
-        except GONE:
-            pass
         finally:
             self.running.pop(subscription.id, None)
+
+    async def _close(self, code: int, reason: str = "") -> None:
+        with suppress(*GONE):
+            await self.socket.close(code, reason)
 
     async def close(self) -> None:
         """The server stops: what is there to send is sent, and the client is told where to go on."""
         for subscription, task in list(self.running.values()):
             subscription.finish()
             await asyncio.wait([task])
-            await self.say("closing", {"tx": max(subscription.told, 0)}, subscription.id)
-        await self.socket.close(RESTART)
+            with suppress(Gone):
+                await self.say("closing", {"tx": max(subscription.told, 0)}, subscription.id)
+        await self._close(RESTART)
 
     async def _end(self) -> None:
+        tasks = [task for _, task in self.running.values()]
         for subscription, task in list(self.running.values()):
             subscription.end()
             task.cancel()
-        await asyncio.gather(*(task for _, task in self.running.values()), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)

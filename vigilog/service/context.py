@@ -28,6 +28,7 @@ STATUS = {
     "has-rows": 409,
     "needed": 409,
     "gap": 410,
+    "method": 405,
     "size": 413,
     "key": 422,
     "constraint": 422,
@@ -37,6 +38,7 @@ STATUS = {
     "spark": 503,
     "stopping": 503,
     "closed": 503,
+    "internal": 500,
     "disk": 503,
     "read-only": 503,
     "damaged": 503,
@@ -47,12 +49,13 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         400: "The input is refused.",
         401: "No token, or an unknown one.",
         403: "Not a right of this token.",
-        404: "There is no such view.",
+        404: "There is no such thing.",
         409: "It does not fit what there is.",
         410: "It is no longer retained.",
         413: "Too large.",
         422: "A rule of the data refuses it.",
         429: "Too many requests.",
+        500: "The server has made a mistake, which is in its log.",
         503: "The server is stopping, or its disk is broken.",
     }.items()
 }
@@ -67,16 +70,11 @@ class Context:
     metrics: Metrics
 
     async def body(self, request: Request) -> bytes:
-        """The body of a request, which is JSON within the limits."""
+        """The body of a request, which is JSON."""
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if kind != "application/json":  # what a form of a strange page could send is none
             raise DataError(f"the body is {kind}; it must be application/json", "json")
-        found = bytearray()
-        async for part in request.stream():
-            found += part
-            if len(found) > self.limits.body:
-                raise DataError(f"a body has at most {self.limits.body} bytes", "size")
-        return bytes(found)
+        return await request.body()
 
     def view(self, name: str) -> str:
         """A view that there is: one of the program, or that of a query that somebody follows."""
@@ -110,9 +108,12 @@ def answered(content: Any, status: int = 200, headers: Mapping[str, str] | None 
     return Response(write(content), status, headers, "application/json")
 
 
-def refusal(reason: VigilogError) -> Response:
+def refusal(reason: VigilogError, headers: Mapping[str, str] | None = None) -> Response:
     """An error as an answer."""
-    headers = {"Retry-After": str(max(1, round(reason.seconds)))} if hasattr(reason, "seconds") else None
+    said = dict(headers or {})
+    if hasattr(reason, "seconds"):
+        said["Retry-After"] = str(max(1, round(reason.seconds)))
     if reason.code == "token":
-        headers = {"WWW-Authenticate": "Bearer"}
-    return answered({"error": {"code": reason.code, "message": reason.message}}, STATUS.get(reason.code, 400), headers)
+        said["WWW-Authenticate"] = "Bearer"
+    message = reason.message.encode("utf-8", "replace").decode()  # it may quote what is no text
+    return answered({"error": {"code": reason.code, "message": message}}, STATUS.get(reason.code, 400), said)

@@ -49,11 +49,10 @@ class Gate:
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
         """Refuses web pages that were not served from here, and names of this machine that are not its own."""
-        host = headers.get("host", "")
+        host, origin = headers.get("host", ""), headers.get("origin")
         if self.tokens is None and self.loopback and not is_loopback(_hostname(host)):
             raise Forbidden(f"this server answers to the names of the loopback interface, not to {host}")
-        origin = headers.get("origin")
-        if origin is not None and origin not in self.origins and "*" not in self.origins and urlsplit(origin).netloc != host:
+        if origin is not None and origin not in self.origins and "*" not in self.origins and origin.partition("://")[2] != host:
             raise Forbidden(f"pages of {origin} may not call this server (allow them with --origin)")
 
     def limit(self, rights: Rights) -> None:
@@ -89,7 +88,10 @@ def is_loopback(host: str) -> bool:
 
 
 def _hostname(host: str) -> str:
-    return urlsplit(f"//{host}").hostname or ""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # none at all
+        return ""
 
 
 class JsonLines(logging.Formatter):

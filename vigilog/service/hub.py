@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,22 +20,28 @@ from typing import Any, Protocol, TypeVar
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
 from vigilog.core.values import Row, sorted_rows
+from vigilog.engine.compiled import Compiled
 from vigilog.engine.durable import Durable
 from vigilog.engine.ledger import json_rows
+from vigilog.engine.queries import Followable
 from vigilog.engine.reading import MOST_READERS, bound_columns
 from vigilog.engine.step import Outcome
 from vigilog.engine.subscribers import Key, Remembered, forget, remember, remembered
+from vigilog.language.syntax import Program
 from vigilog.protocol.messages import Id, Subscribe
-from vigilog.service.access import Rights
+from vigilog.service.access import Forbidden, Rights, Tokens, Unknown
 from vigilog.service.answers import Answer, first_answer
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 from vigilog.service.outbox import Outbox
 from vigilog.service.slices import Channel, Index, Part, Shape, Side, Slice
-from vigilog.service.subscription import Outlet, Subscription
+from vigilog.service.subscription import Outlet, Subscription, Words
 
+log = logging.getLogger("vigilog.service")
 TURNS = 20  # a second: in each, a part of the subscriptions is looked at
 LONGEST_STOP = 5.0  # seconds that clients have to take what there is for them
+AT_ONCE = 200  # members of a channel that are served before others have their turn
+LONGEST_REST = 0.25  # seconds
 NOTE_EVERY = 0.5  # seconds between two notes of what was acknowledged
 
 T = TypeVar("T")
@@ -49,8 +56,9 @@ class Closing(Protocol):
 class Hub:
     """The subscriptions of a database that is served. `start` it inside the event loop, and `stop` it there."""
 
-    def __init__(self, db: Durable, limits: Limits, metrics: Metrics) -> None:
-        self.db, self.limits, self.metrics = db, limits, metrics
+    def __init__(self, db: Durable, limits: Limits, metrics: Metrics, tokens: Tokens | None = None) -> None:
+        self.db, self.limits, self.metrics, self.tokens = db, limits, metrics, tokens
+        self.allowed = tokens.known if tokens else {}  # as subscriptions were last compared with it
         self.history, self.tx, self.compiled = db.file.history, db.tx, db.compiled
         self.index, self.outbox = Index(), Outbox(db, limits)
         self.subscriptions: dict[int, Subscription] = {}
@@ -65,7 +73,7 @@ class Hub:
         self.first = asyncio.Semaphore(limits.answers)
         self.turning: asyncio.Task[None] | None = None
         self.connections: set[Closing] = set()
-        self.stopping = False
+        self.stopping = self.stopped = False
 
     def start(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -76,7 +84,7 @@ class Hub:
     async def stop(self) -> None:
         """Lets the writes that were begun end, sends what there is to send, says where to go on, and notes what was acknowledged."""
         self.stopping = True
-        await self.write(lambda: None)
+        await self._write(lambda: None)
         closing = [asyncio.create_task(connection.close()) for connection in self.connections]
         if closing:
             await asyncio.wait(closing, timeout=LONGEST_STOP)
@@ -84,78 +92,125 @@ class Hub:
             self.turning.cancel()
         self.db.step.listeners.remove(self._heard)
         await self._note()
+        self.stopped = True
         self.writer.shutdown(wait=True)
-        self.readers.shutdown(wait=True, cancel_futures=True)
+        self.readers.shutdown(wait=False, cancel_futures=True)  # who closes the database ends what is still read
 
     async def read(self, work: Callable[..., T], *args: Any) -> T:
         """Does something that reads, beside all else."""
+        if self.stopped:
+            raise _stopping()
         return await self.loop.run_in_executor(self.readers, functools.partial(work, *args))
 
     async def write(self, work: Callable[..., T], *args: Any) -> T:
         """Does something that writes, after what others write."""
+        if self.stopping:
+            raise _stopping()
+        return await self._write(work, *args)
+
+    async def _write(self, work: Callable[..., T], *args: Any) -> T:
         return await self.loop.run_in_executor(self.writer, functools.partial(work, *args))
 
     # -- commits
 
     def _heard(self, outcome: Outcome) -> None:
         """A transaction was committed: told by the thread that did it, before the next one can be."""
-        followed = self.changes_of(outcome)
+        compiled, followed = self.db.compiled, self.changes_of(outcome, self.db.program)
         self.metrics.commits.labels(engine=self.db.views.stats.engine).inc()
         if self.db.views.stats.recomputed:
             self.metrics.recomputed.inc()
         for view, delta in outcome.deltas.items():
-            self.metrics.deltas.labels(view=view, side="plus").inc(len(delta.plus))
-            self.metrics.deltas.labels(view=view, side="minus").inc(len(delta.minus))
-        self.loop.call_soon_threadsafe(self._published, outcome, followed)
+            name = "query" if view in self.db.queries.names else view
+            self.metrics.deltas.labels(view=name, side="plus").inc(len(delta.plus))
+            self.metrics.deltas.labels(view=name, side="minus").inc(len(delta.minus))
+        self.loop.call_soon_threadsafe(self._published, outcome, compiled, followed)
 
-    def changes_of(self, outcome: Outcome, known: Mapping[str, Any] | None = None) -> dict[str, tuple[list[Row], list[Row]]]:
+    def changes_of(
+        self, outcome: Outcome, program: Program, known: Mapping[str, Any] | None = None
+    ) -> dict[str, tuple[list[Row], list[Row]]]:
         """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out."""
-        relations, views = self.db.program.relations, [view for view in outcome.deltas if view in self.index.by_view]
-        return {
-            view: _sides(outcome.deltas[view], relations[view].types) for view in views if view in relations and view not in (known or {})
-        }
+        views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
+        return {view: _sides(outcome.deltas[view], program.relations[view].types) for view in views if view in program.relations}
 
-    def _published(self, outcome: Outcome, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
-        followed |= self.changes_of(outcome, followed)  # somebody may have come since
-        if self.db.compiled is not self.compiled:
-            self._redefined()
+    def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
+        followed |= self.changes_of(outcome, compiled.program, followed)  # somebody may have come since
+        if compiled is not self.compiled:
+            self._redefined(compiled)
         self.tx = max(self.tx, outcome.tx)
         for channel, sides in self.index.touched(followed).items():
-            change = Slice(
-                channel,
-                outcome.tx,
-                {part.label: self._cut(channel, part, outcome.tx, sides) for part in channel.parts if part.label in sides},
-            )
-            for member in channel.members:
-                member.offer(change)
+            cut = {part.label: self._cut(channel, part, outcome.tx, sides) for part in channel.parts if part.label in sides}
+            channel.fresh.append(Slice(channel, outcome.tx, cut))
+            if not channel.passing:
+                self._pass_on(channel)
         for view in outcome.far:
             for channel in self.index.following(view):
                 for member in channel.members:
                     member.fall_behind()
+
+    def _pass_on(self, channel: Channel) -> None:
+        """Passes the fresh changes of a channel on to its members: at once, or, if they are so many that this takes its time, after a rest, with all that has come until then."""
+        channel.passing = True
+        rest = channel.rested - time.monotonic()
+        if rest > 0:
+            self.loop.call_later(rest, self._begin_pass, channel)
+        else:
+            self._begin_pass(channel)
+
+    def _begin_pass(self, channel: Channel) -> None:
+        changes, channel.fresh = channel.fresh, []
+        self._pass(channel, changes, list(channel.members), {}, time.monotonic())
+
+    def _pass(self, channel: Channel, changes: list[Slice], members: list[Subscription], written: dict[Words, bytes], began: float) -> None:
+        for member in members[:AT_ONCE]:
+            member.take(changes, written)
+        self.metrics.delivered.inc(len(changes) * len(members[:AT_ONCE]))
+        if len(members) > AT_ONCE:
+            self.loop.call_soon(self._pass, channel, changes, members[AT_ONCE:], written, began)
+            return
+        now = time.monotonic()
+        channel.rested = now + min(2 * (now - began), LONGEST_REST)
+        channel.passing = False
+        if channel.fresh:
+            self._pass_on(channel)
 
     def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, tuple[list[Row], list[Row]]]) -> tuple[Side, Side]:
         """Rows to send, or, if they are many, where to fetch them."""
         plus, minus = (side if len(side) < self.limits.large else channel.large(part, tx, len(side)) for side in sides[part.label])
         return plus, minus
 
-    def _redefined(self) -> None:
+    def _redefined(self, compiled: Compiled) -> None:
         """The program has changed: who follows what is gone, or is another thing now, is told so."""
-        self.compiled = self.db.compiled
+        self.compiled, program = compiled, compiled.program
         for channel in list(self.index.channels.values()):
-            fits = all(part.view in self.db.program.outputs and self._shape(part) == channel.shapes[part.label] for part in channel.parts)
+            fits = all(part.view in program.outputs and _shape(program, part) == channel.shapes[part.label] for part in channel.parts)
             if not fits:
                 for member in list(channel.members):
                     member.end(DataError(f"{' and '.join(channel.views)} was declared anew or dropped", "definition"))
+
+    def _allowed(self) -> None:
+        """The file of tokens has changed: who may not follow any more what it follows is told so."""
+        for subscription in list(self.subscriptions.values()):
+            now = self.tokens and self.tokens.now(subscription.rights)
+            reads = {relation for view in subscription.channel.views for relation in self.db.reads_of(view)}
+            if not now:
+                subscription.end(Unknown("this token is not known any more"))
+            elif not now.may_read(*reads):
+                subscription.end(Forbidden(f"this token may not read {' and '.join(sorted(reads))} any more"))
+            else:
+                subscription.rights = now
 
     # -- subscriptions
 
     async def subscribe(self, outlet: Outlet, spec: Subscribe, id: Id | None, rights: Rights) -> Subscription:
         """A new subscription, which is to be run. Raises DataError if it makes no sense, or is not allowed."""
-        if self.stopping:
-            raise DataError("the server is stopping; try again", "stopping")
-        if self.owned[rights.name] >= self.limits.subscriptions:
-            raise DataError(f"there are {self.limits.subscriptions} subscriptions of this token already", "limit")
-        channel = self._channel(await self.parts(spec, rights))
+        self._check_room(rights)
+        parts = await self.parts(spec, rights)
+        try:
+            self._check_room(rights)  # others may have come meanwhile
+        except DataError:
+            self._left(parts)
+            raise
+        channel = self._channel(parts)
         found = Subscription(self, outlet, spec, id, rights, channel)
         channel.members.add(found)
         self.subscriptions[found.number] = self.turns[found.number % TURNS][found.number] = found
@@ -169,17 +224,25 @@ class Hub:
                 before.end(DataError(f"another connection has taken over {spec.name}", "taken-over"))
         return found
 
+    def _check_room(self, rights: Rights) -> None:
+        if self.stopping:
+            raise _stopping()
+        if self.owned[rights.name] >= self.limits.subscriptions:
+            raise DataError(f"there are {self.limits.subscriptions} subscriptions of this token already", "limit")
+
     async def parts(self, spec: Subscribe, rights: Rights) -> tuple[Part, ...]:
         """What a subscription is to follow."""
         if spec.query is not None:
             return (await self._query_part(spec, rights),)
         views = [spec.view] if spec.view is not None else spec.views or []
+        if spec.snapshot == "fetch" and len(views) > 1:
+            raise DataError('"snapshot": "fetch" goes with one view', "message")
+        relations, outputs = self.db.program.relations, self.db.outputs
         for view in views:
-            if view not in self.db.outputs:
-                hint = did_you_mean(view, self.db.outputs)
+            if view not in outputs or view not in relations:
+                hint = did_you_mean(view, outputs)
                 raise DataError(f"there is no view {view}" + (f"; {hint}" if hint else ""), "unknown-relation")
         rights.require_read(views)
-        relations = self.db.program.relations
         strange = [name for name in spec.bind if not any(name in relations[view].columns for view in views)]
         if strange:
             raise DataError(f"{' and '.join(views)} has no column {strange[0]}", "column")
@@ -198,26 +261,32 @@ class Hub:
         if spec.bind:
             raise DataError("a query says its values itself; bind goes with view and views", "bind")
         rights.require_read(await self.read(self.db.reads, spec.query))
-        if len(self.db.queries.known) >= self.limits.queries:
-            await self.write(self._forget_queries, 0.0)
-        if len(self.db.queries.known) >= self.limits.queries:
-            raise DataError(f"{self.limits.queries} queries are followed already", "limit")
-        found = await self.write(self.db.follow, spec.query)
-        self.unused.pop(found.view, None)
-        types = self.db.program.relations[found.view].types
+        found = await self.write(self._follow, spec.query)
+        program = self.db.program
+        if found.view not in program.relations:
+            raise DataError("the program was changed meanwhile; try again", "definition")
+        types = program.relations[found.view].types
         bound = tuple((column, types[column].to_json(value)) for column, value in sorted(found.bound.items()))
         return Part(found.view, "query", bound, found.hidden, found.since)
 
+    def _follow(self, goal: str) -> Followable:
+        """Where the answers to a goal can be followed. From now on that is not taken to be unused."""
+        try:
+            found = self.db.follow(goal, self.limits.queries)
+        except DataError as reason:
+            if reason.code != "limit":
+                raise
+            self._forget_queries(0.0)
+            found = self.db.follow(goal, self.limits.queries)
+        self.unused.pop(found.view, None)
+        return found
+
     def _channel(self, parts: tuple[Part, ...]) -> Channel:
         if parts not in self.index.channels:
-            names = {part.label: tuple(self.db.program.relations[part.view].columns[column] for column in part.columns) for part in parts}
-            self.index.add(Channel(parts, {part.label: self._shape(part) for part in parts}, bound_names=names))
+            program = self.db.program
+            names = {part.label: tuple(program.relations[part.view].columns[column] for column in part.columns) for part in parts}
+            self.index.add(Channel(parts, {part.label: _shape(program, part) for part in parts}, bound_names=names))
         return self.index.channels[parts]
-
-    def _shape(self, part: Part) -> Shape:
-        declaration = self.db.program.relations[part.view]
-        key = self.db.program.keys.get(part.view, ())
-        return Shape(declaration.columns[part.hidden :], declaration.types[part.hidden :], key)
 
     def leave(self, subscription: Subscription) -> None:
         """A subscription has ended."""
@@ -229,15 +298,21 @@ class Hub:
         channel.members.discard(subscription)
         if not channel.members:
             self.index.remove(channel)
-            for part in channel.parts:
-                if part.label == "query" and part.view not in self.index.by_view:
-                    self.unused[part.view] = time.monotonic()
+            self._left(channel.parts)
         if self.named.get(key) is subscription:
             del self.named[key]
         self.metrics.subscribers.set(len(self.subscriptions))
 
+    def _left(self, parts: Sequence[Part]) -> None:
+        """Somebody does not follow these any more: perhaps nobody does."""
+        for part in parts:
+            if part.label == "query" and part.view not in self.index.by_view:
+                self.unused[part.view] = time.monotonic()
+
     def acknowledge(self, subscription: Subscription, tx: int) -> None:
         """All up to a transaction is dealt with."""
+        if subscription.ended:
+            raise DataError("this subscription has ended", "id")
         if tx > subscription.told:
             raise DataError(f"transaction {tx} was not sent yet: the last that you were told of is {max(subscription.told, 0)}", "ack")
         if subscription.spec.name is not None:
@@ -256,7 +331,7 @@ class Hub:
     async def forget(self, rights: Rights, name: str) -> bool:
         self.acknowledged.pop((rights.name, name), None)
         if (found := self.named.get((rights.name, name))) is not None:
-            found.end()
+            found.end(DataError(f"another connection has cancelled {name}", "cancelled"))
         return await self.write(forget, self.db, rights.name, name)
 
     # -- what a subscription asks for
@@ -284,9 +359,9 @@ class Hub:
         async with self.first:
             return await self.read(first_answer, self.db, channel, self.limits, spec.integers)
 
-    async def changes(self, channel: Channel, since: int, *, whole: bool) -> tuple[list[Slice], int]:
-        """The changes of a channel after a position that are on the disk, some or all, and the position that they lead to."""
-        return await self.read(self.outbox.changes, channel, since, self.tx, whole)
+    async def changes(self, channel: Channel, since: int, *, coalesce: bool) -> tuple[list[Slice], int]:
+        """Changes of a channel after a position that are on the disk, perhaps not all, and the position that they lead to."""
+        return await self.read(self.outbox.changes, channel, since, self.tx, coalesce)
 
     # -- time
 
@@ -300,27 +375,34 @@ class Hub:
             if now - noted >= NOTE_EVERY:
                 noted = now
                 await self._note()
-                if any(now - since > self.limits.forget_queries for since in self.unused.values()):
-                    await self.write(self._forget_queries, self.limits.forget_queries)
+                await self._tidy(now)
+
+    async def _tidy(self, now: float) -> None:
+        if self.tokens and self.tokens.look() is not self.allowed:
+            self.allowed = self.tokens.known
+            self._allowed()
+        if any(now - since > self.limits.forget_queries for since in list(self.unused.values())):
+            try:
+                await self._write(self._forget_queries, self.limits.forget_queries)
+            except VigilogError as reason:  # the next time, then
+                log.error("queries that nobody follows cannot be dropped", extra={"reason": reason.message})
 
     async def _note(self) -> None:
         """Writes down what was acknowledged."""
         if self.acknowledged:
             noting, self.acknowledged = self.acknowledged, {}
             try:
-                await self.write(remember, self.db, noting)
+                await self._write(remember, self.db, noting)
             except VigilogError:  # a disk that is full, say: the next time, then
                 self.acknowledged = noting | self.acknowledged
 
     def _forget_queries(self, age: float) -> None:
         """Drops queries that nobody has followed for some time."""
         now = time.monotonic()
-        old = [view for view, since in self.unused.items() if now - since > age]
+        old = [view for view, since in list(self.unused.items()) if now - since > age]
+        self.db.unfollow(*old)
         for view in old:
-            del self.unused[view]
-        if old:
-            with self.db.lock:
-                self.db.queries.drop(old)
+            self.unused.pop(view, None)
 
 
 def told_spec(spec: Subscribe) -> str:
@@ -331,3 +413,12 @@ def told_spec(spec: Subscribe) -> str:
 def _sides(delta: Delta, types: Sequence[Any]) -> tuple[list[Row], list[Row]]:
     plus, minus = (json_rows(tuple(types), sorted_rows(rows)) for rows in (delta.plus, delta.minus))
     return [tuple(row) for row in plus], [tuple(row) for row in minus]
+
+
+def _shape(program: Program, part: Part) -> Shape:
+    declaration = program.relations[part.view]
+    return Shape(declaration.columns[part.hidden :], declaration.types[part.hidden :], program.keys.get(part.view, ()))
+
+
+def _stopping() -> DataError:
+    return DataError("the server is stopping; try again", "stopping")

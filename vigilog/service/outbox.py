@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,10 +11,10 @@ from vigilog.core.values import Row
 from vigilog.engine.durable import Durable
 from vigilog.engine.ledger import json_rows
 from vigilog.service.limits import Limits
-from vigilog.service.slices import Channel, Part, Side, Slice
+from vigilog.service.slices import Channel, Net, Part, Side, Slice
 from vigilog.store.log import Log, Said
 
-MOST_ROWS = 20_000  # that are read at once
+MOST_ROWS = 2_000  # that are read at once: so many are in memory for each client that does not read
 
 
 class Outbox:
@@ -27,27 +27,38 @@ class Outbox:
             self._check(state.log, channel, since)
 
     def _check(self, log: Log, channel: Channel, since: int) -> None:
-        oldest = max(log.first, channel.since)
+        oldest = max(log.first, channel.since, *(self.db.declared(view) for view in channel.views))
         if since > log.last:
             raise DataError(f"there is no transaction {since} yet: the last is {log.last}", "future")
         if since < oldest:
             raise DataError(f"changes after {since} are not all retained: the oldest are after {oldest}", "gap")
 
-    def changes(self, channel: Channel, since: int, until: int, whole: bool) -> tuple[list[Slice], int]:
+    def changes(self, channel: Channel, since: int, until: int, coalesce: bool) -> tuple[list[Slice], int]:
         """What a channel gained and lost after a transaction, up to another or until it is much, and how far that leads."""
+        try:
+            return self._changes(channel, since, until, coalesce)
+        except DataError:
+            self.check(channel, since)  # what is dropped while it is read is no longer retained
+            raise
+
+    def _changes(self, channel: Channel, since: int, until: int, coalesce: bool) -> tuple[list[Slice], int]:
         found: list[Slice] = []
-        rows = 0
+        net, rows = Net(since), 0
         with self.db.reading() as state:
             self._check(state.log, channel, since)
             said = state.log.changes(since, until, channel.views)
             for tx, entries in groupby(said, key=lambda entry: entry[0]):
                 change = self._slice(channel, tx, {view: entry for _, view, entry in entries})
-                if change.sides:
+                if change.sides and coalesce:
+                    net.add(change)
+                    rows = net.rows
+                elif change.sides:
                     found.append(change)
                     rows += change.rows + 1
-                if rows > MOST_ROWS and not whole:
-                    return found, tx
-        return found, until
+                if rows > MOST_ROWS:
+                    until = tx
+                    break
+        return net.slices(channel) if coalesce else found, until
 
     def _slice(self, channel: Channel, tx: int, said: dict[str, Said]) -> Slice:
         sides: dict[str, tuple[Side, Side]] = {}
@@ -72,12 +83,21 @@ class Outbox:
         types = self.db.program.relations[view].types
         return json_rows(types, list(self.db.segment(view, said)))
 
-    def change(self, view: str, tx: int) -> dict[str, Iterator[Row]]:
+    def change(self, view: str, tx: int) -> dict[str, list[Row]]:
         """Both sides of what a transaction changed in a view."""
-        with self.db.reading() as state:
-            if tx <= state.log.first:
-                raise DataError(f"transaction {tx} is not retained: the oldest is {state.log.first + 1}", "gap")
-            if tx > state.log.last:
-                raise DataError(f"there is no transaction {tx} yet: the last is {state.log.last}", "future")
-            said = next((said for _, _, said in state.log.changes(tx - 1, tx, [view])), {})
-        return {side: (tuple(row) for row in self.rows(view, said.get(side, []))) for side in ("plus", "minus")}
+        try:
+            with self.db.reading() as state:
+                self._check_one(state.log, view, tx)
+                said = next((said for _, _, said in state.log.changes(tx - 1, tx, [view])), {})
+            return {side: [tuple(row) for row in self.rows(view, said.get(side, []))] for side in ("plus", "minus")}
+        except DataError:
+            with self.db.reading() as state:
+                self._check_one(state.log, view, tx)  # what is dropped while it is read is no longer retained
+            raise
+
+    def _check_one(self, log: Log, view: str, tx: int) -> None:
+        oldest = max(log.first, self.db.declared(view))
+        if tx <= oldest:
+            raise DataError(f"transaction {tx} of {view} is not retained: the oldest is {oldest + 1}", "gap")
+        if tx > log.last:
+            raise DataError(f"there is no transaction {tx} yet: the last is {log.last}", "future")

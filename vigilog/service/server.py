@@ -65,6 +65,7 @@ class Server(uvicorn.Server):
         log.info("stopping", extra={"tx": self.hub.tx})
         await self.hub.stop()
         await super().shutdown(sockets)
+        self._captured_signals.clear()  # they were heard: uvicorn would raise them again, and the database could not be closed
 
 
 def serve(db: Durable, settings: Settings, ready: Callable[[str], None]) -> None:

@@ -15,6 +15,7 @@ Rows are as JSON has them: what the log says can be sent as it is.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,6 +75,9 @@ class Channel:
     parts: tuple[Part, ...]
     shapes: Mapping[str, Shape]  # by label
     members: set[Subscription] = field(default_factory=set)
+    fresh: list[Slice] = field(default_factory=list)  # changes that are about to be passed on
+    passing: bool = False  # whether changes are being passed on now, or a time is set for that
+    rested: float = 0.0  # when changes may be passed on again
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -90,12 +94,27 @@ class Channel:
 
     def large(self, part: Part, tx: int, rows: int) -> Fetch:
         """Where rows can be fetched that are too many to send."""
-        shape_columns = self.bound_names.get(part.label, ())
-        bind = {f"bind.{name}": value for name, (_, value) in zip(shape_columns, part.bound, strict=True)}
-        query = urlencode(bind | ({"skip": part.hidden} if part.hidden else {}))
-        return Fetch(f"/v1/views/{quote(part.view)}/changes/{tx}" + (f"?{query}" if query else ""), rows)
+        return Fetch(_place(f"/v1/views/{quote(part.view)}/changes/{tx}", self._query(part)), rows)
+
+    def whole(self, tx: int, integers: str) -> str:
+        """Where all rows of the only part can be fetched, as of a transaction."""
+        part = self.parts[0]
+        return _place(f"/v1/views/{quote(part.view)}", {"at": str(tx)} | self._query(part), integers)
+
+    def _query(self, part: Part) -> dict[str, str]:
+        """What is bound, and what is left out, as parameters of a call: values are written as in a file."""
+        names = self.bound_names.get(part.label, ())
+        bind = {
+            f"bind.{name}": value if isinstance(value, str) else json.dumps(value) for name, value in zip(names, part.values, strict=True)
+        }
+        return bind | ({"skip": str(part.hidden)} if part.hidden else {})
 
     bound_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns that each part binds
+
+
+def _place(path: str, query: Mapping[str, str], integers: str = "number") -> str:
+    said = urlencode(dict(query) | ({"integers": "text"} if integers == "text" else {}))
+    return f"{path}?{said}" if said else path
 
 
 class Slice:
@@ -140,7 +159,7 @@ class Slice:
         if precision == "counts":
             plus, minus = (side.rows if isinstance(side, Fetch) else len(side) for side in sides)
             return {"plus": plus, "minus": minus}
-        came, went = (side if isinstance(side, Fetch) else spelled(shape.types, side, integers) for side in sides)
+        came, went = (_spelled_place(side, integers) if isinstance(side, Fetch) else spelled(shape.types, side, integers) for side in sides)
         found: dict[str, Any] = {"plus": came, "minus": went}
         if shape.key and came and went and not isinstance(came, Fetch) and not isinstance(went, Fetch):
             pairs = modified(Delta(frozenset(came), frozenset(went)), shape.key)
@@ -148,15 +167,60 @@ class Slice:
                 found["modified"] = [{"old": old, "new": new} for old, new in pairs]
         return found
 
-    def net_after(self, before: Slice) -> Slice:
-        """Both as one: what came and went again is in neither side."""
-        sides: dict[str, Sides] = dict(before.sides)
-        for label, (plus, minus) in self.sides.items():
-            earlier = sides.get(label, ((), ()))
-            assert not any(isinstance(side, Fetch) for side in (plus, minus, *earlier)), "rows that are not here cannot be compared"
-            net = Delta(frozenset(earlier[0]), frozenset(earlier[1])).then(Delta(frozenset(plus), frozenset(minus)))  # type: ignore[arg-type]  # seen above
-            sides[label] = sorted(net.plus), sorted(net.minus)
-        return Slice(self.channel, self.tx, {label: found for label, found in sides.items() if found[0] or found[1]}, before.since)
+
+class Net:
+    """Changes one after the other as one: what came and went again is in neither side. Those with rows that are not here stay apart.
+
+    >>> channel = Channel((Part("p", "p"),), {})
+    >>> found = netted([Slice(channel, 5, {"p": ([(1,), (2,)], [])}), Slice(channel, 7, {"p": ([(3,)], [(1,)])})], since=4)
+    >>> [(change.since, change.tx, change.sides) for change in found]
+    [(4, 7, {'p': ([(2,), (3,)], [])})]
+    """
+
+    def __init__(self, since: int) -> None:
+        self.since = self.until = since
+        self.done: list[Slice] = []
+        self.sides: dict[str, tuple[set[Row], set[Row]]] = {}
+
+    @property
+    def rows(self) -> int:
+        return sum(len(side) for sides in self.sides.values() for side in sides)
+
+    def add(self, change: Slice) -> None:
+        if change.large:
+            self._close(change.channel)
+            self.done.append(change)
+            self.since = change.tx
+        else:
+            for label, (plus, minus) in change.sides.items():
+                came, went = self.sides.setdefault(label, (set(), set()))
+                for rows, here, there in ((minus, came, went), (plus, went, came)):
+                    assert not isinstance(rows, Fetch), "such a change is large"
+                    for row in rows:
+                        here.discard(row) if row in here else there.add(row)
+        self.until = change.tx
+
+    def _close(self, channel: Channel) -> None:
+        sides = {label: (sorted(came), sorted(went)) for label, (came, went) in self.sides.items() if came or went}
+        if sides:
+            self.done.append(Slice(channel, self.until, sides, self.since))
+        self.sides = {}
+
+    def slices(self, channel: Channel) -> list[Slice]:
+        self._close(channel)
+        return self.done
+
+
+def netted(changes: Sequence[Slice], since: int) -> list[Slice]:
+    """Changes after a position as one, or as few."""
+    net = Net(since)
+    for change in changes:
+        net.add(change)
+    return net.slices(changes[-1].channel)
+
+
+def _spelled_place(side: Fetch, integers: str) -> Fetch:
+    return Fetch(side.fetch + ("&" if "?" in side.fetch else "?") + "integers=text", side.rows) if integers == "text" else side
 
 
 def spelled(types: Sequence[Type], rows: Sequence[Row], integers: str) -> Sequence[Row]:

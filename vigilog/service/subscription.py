@@ -13,28 +13,40 @@ Its life:
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, VigilogError
 from vigilog.protocol.messages import Id, Subscribe, write
 from vigilog.service.access import Rights
-from vigilog.service.slices import Channel, Slice
+from vigilog.service.slices import Channel, Slice, netted
 
 if TYPE_CHECKING:
     from vigilog.service.hub import Hub
 
+log = logging.getLogger("vigilog.service")
 CHUNK = 256 * 1024  # bytes that are handed to a connection at once
+
+Words = tuple[str, str, str]  # what the words of a change depend on: the outlet's kind, precision, how integers are written
+
+
+class Gone(Exception):
+    """The client is."""
 
 
 class Outlet(Protocol):
-    """Where messages go. It waits while the client does not read."""
+    """Where messages go. It waits while the client does not read, and raises Gone when it will not any more."""
 
     kind: str
 
     def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
         """A message as it is sent."""
+
+    def push(self, data: bytes) -> bool:
+        """Sends at once, if nothing has to be waited for; whether it did."""
 
     async def send(self, data: bytes) -> None: ...
 
@@ -42,6 +54,7 @@ class Outlet(Protocol):
 class Subscription:
     __slots__ = (
         "behind",
+        "busy",
         "channel",
         "ended",
         "error",
@@ -56,6 +69,7 @@ class Subscription:
         "pending",
         "position",
         "rights",
+        "sent",
         "spec",
         "stale",
         "timer",
@@ -69,19 +83,36 @@ class Subscription:
         self.number = next(hub.numbers)
         self.position = -1
         self.told = -1  # the newest position that the client knows
-        self.heard = 0.0  # when it was last sent something
+        self.heard = 0.0  # when it was last sent something,
+        self.sent = float("-inf")  # and when rows
         self.pending: list[Slice] = []
         self.waiting_rows = 0
         self.behind = True
         self.late = time.monotonic()  # since when it is behind
         self.stale = False
         self.nudged = False
+        self.busy = True  # whether its own task is at work, so that nobody else may send
         self.ended = self.finishing = False
-        self.error: DataError | None = None
+        self.error: VigilogError | None = None
         self.woken = asyncio.Event()
         self.timer: asyncio.TimerHandle | None = None
 
     # -- what the hub says
+
+    def take(self, changes: Sequence[Slice], written: dict[Words, bytes]) -> None:
+        """Changes that were just committed: sent at once, if they may be, in the words in which others are told them, too."""
+        if self.behind or self.ended:
+            return
+        if not self.busy and not self.pending and self.id is None and self.spec.qos.immediate and changes[0].tx > self.position:
+            words = self.outlet.kind, self.spec.qos.precision, self.spec.integers
+            if words not in written:
+                written[words] = b"".join(map(self._form, changes))
+            if self.outlet.push(written[words]):
+                self.position = self.told = changes[-1].tx
+                self.heard = self.sent = time.monotonic()
+                return
+        for change in changes:
+            self.offer(change)
 
     def offer(self, change: Slice) -> None:
         """A change that was just committed."""
@@ -111,8 +142,9 @@ class Subscription:
         elif self.spec.qos.max_staleness and not self.stale and self._waited(now) > self.spec.qos.max_staleness:
             self.woken.set()
 
-    def end(self, error: DataError | None = None) -> None:
-        self.ended, self.error = True, error
+    def end(self, error: VigilogError | None = None) -> None:
+        if not self.ended:
+            self.ended, self.error = True, error
         self.woken.set()
 
     def finish(self) -> None:
@@ -129,16 +161,25 @@ class Subscription:
             while not self.ended:
                 await self._serve()
                 if not self.ended:
+                    self.busy = False
                     await self.woken.wait()
                     self.woken.clear()
-        except DataError as reason:
-            self.error = reason
+                    self.busy = True
+        except VigilogError as reason:
+            self.end(reason)
+        except Gone:
+            self.end()
+            return
+        except Exception:
+            log.exception("a subscription failed", extra={"views": self.channel.views})
+            self.end(DataError("the server has made a mistake, which is in its log", "internal"))
         finally:
             if self.timer:
                 self.timer.cancel()
             self.hub.leave(self)
         if self.error:
-            await self._say("error", {"code": self.error.code, "message": self.error.message})
+            with suppress(Gone):
+                await self._say("error", {"code": self.error.code, "message": self.error.message})
 
     async def _begin(self) -> None:
         try:
@@ -155,14 +196,25 @@ class Subscription:
             await self._say("subscribed", self._subscribed(start))
 
     async def _first_answer(self) -> None:
+        if self.spec.snapshot == "fetch":
+            tx = self.hub.tx
+            await self._say("subscribed", self._subscribed(tx))
+            await self._say("snapshot", {"tx": tx, "fetch": self.channel.whole(tx, self.spec.integers), "last": True})
+        else:
+            tx = await self._parts()
+        self.position = self.told = tx
+        self.sent = time.monotonic()
+
+    async def _parts(self) -> int:
+        """Sends the first answer; gives the transaction that it is of."""
         answer = await self.hub.first_answer(self.channel, self.spec)
         try:
             await self._say("subscribed", self._subscribed(answer.tx))
             for body in answer.bodies(single=self.channel.single):
-                await self._send([self.outlet.form("snapshot", body, self.id)])
+                await self._send(self.outlet.form("snapshot", body, self.id))
         finally:
             answer.close()
-        self.position = self.told = answer.tx
+        return answer.tx
 
     def _subscribed(self, tx: int) -> dict[str, Any]:
         views = {
@@ -176,86 +228,82 @@ class Subscription:
 
     async def _serve(self) -> None:
         """Sends what is due, and sees to it that it is woken when something will be."""
-        while (self.pending or self.behind) and not self.ended:
-            now = time.monotonic()
-            await self._tell_staleness(now)
-            due = self._due(now)
-            if due > now and not self.finishing:
+        while not self.ended:
+            if self.behind and self.position >= self.hub.tx:
+                self.behind = False  # from here on, what comes is offered
+            await self._tell_staleness()
+            if not self.pending and not self.behind:
+                self.ended = self.ended or self.finishing
+                break
+            if (due := self._due()) > time.monotonic() and not self.finishing:
                 self._wake_at(due)
-                return
+                break
+            await self._deliver()
+        if self.nudged and not self.ended:
+            self.nudged = False
+            if not self.pending and not self.behind and not self.channel.passing:
+                self.position = max(self.position, self.hub.tx)
+            self.told = self.position
+            await self._say("progress", {"tx": self.position})
+
+    async def _deliver(self) -> None:
+        """Sends what waits, or what the disk has; if that is not there any more, all of it anew."""
+        coalesce = self.spec.qos.coalesce
+        if not self.behind:
+            changes, self.pending, self.waiting_rows = self.pending, [], 0
+            reached = changes[-1].tx
+            await self._send_changes(netted(changes, self.position) if coalesce else changes)
+        else:
             try:
-                await self._deliver()
+                changes, reached = await self.hub.changes(self.channel, self.position, coalesce=coalesce)
             except DataError as reason:
                 if reason.code != "gap":
                     raise
                 await self._say("error", {"code": "gap", "message": reason.message})
-                self.fall_behind()
                 await self._first_answer()
-        if self.finishing:
-            self.ended = True
-        if self.nudged and not self.ended:
-            self.nudged = False
-            self.position = self.told = max(self.position, self.hub.tx)
-            await self._say("progress", {"tx": self.position})
-
-    async def _deliver(self) -> None:
-        """Sends what waits, or what the disk has."""
-        if self.behind:
-            if self.position >= self.hub.tx:
-                self.behind = False  # from here on, what comes is offered
                 return
-            changes, reached = await self.hub.changes(self.channel, self.position, whole=self.spec.qos.coalesce)
-        else:
-            changes, reached = self.pending, self.pending[-1].tx
-            self.pending, self.waiting_rows = [], 0
-        if changes:
             await self._send_changes(changes)
         self.position = reached
 
     async def _send_changes(self, changes: Sequence[Slice]) -> None:
-        qos, integers = self.spec.qos, self.spec.integers
-        if qos.coalesce:
-            changes = netted(changes, self.position)
-        messages = []
-        for change in changes:
-            if self.id is not None:
-                messages.append(self.outlet.form("change", change.body(qos.precision, integers), self.id))
-                continue
-            key = self.outlet.kind, qos.precision, integers
-            if key not in change.written:
-                change.written[key] = self.outlet.form("change", change.body(qos.precision, integers), None)
-            messages.append(change.written[key])
-        await self._send(messages)
-        if changes:
-            self.told = changes[-1].tx
-            self.hub.metrics.delivered.inc(len(changes))
-
-    async def _send(self, messages: Sequence[bytes]) -> None:
+        """Sends changes, some together; after each time the client knows those that were sent."""
         batch: list[bytes] = []
         size = 0
-        for message in messages:
-            batch.append(message)
-            size += len(message)
-            if size >= CHUNK:
-                await self.outlet.send(b"".join(batch))
+        for change in changes:
+            batch.append(self._form(change))
+            size += len(batch[-1])
+            if size >= CHUNK or change is changes[-1]:
+                await self._send(b"".join(batch))
+                self.told, self.sent = change.tx, self.heard
                 batch, size = [], 0
-        if batch:
-            await self.outlet.send(b"".join(batch))
+
+    def _form(self, change: Slice) -> bytes:
+        """A change as it is sent: written once for all who are told the same."""
+        precision, integers = self.spec.qos.precision, self.spec.integers
+        if self.id is not None:
+            return self.outlet.form("change", change.body(precision, integers), self.id)
+        key = self.outlet.kind, precision, integers
+        if key not in change.written:
+            change.written[key] = self.outlet.form("change", change.body(precision, integers), None)
+        return change.written[key]
+
+    async def _send(self, data: bytes) -> None:
+        await self.outlet.send(data)
         self.heard = time.monotonic()
 
     async def _say(self, kind: str, said: dict[str, Any]) -> None:
-        await self._send([self.outlet.form(kind, write(said), self.id)])
+        await self._send(self.outlet.form(kind, write(said), self.id))
 
     # -- when
 
-    def _due(self, now: float) -> float:
+    def _due(self) -> float:
         """When what waits is to be sent."""
-        qos, due = self.spec.qos, now
+        qos, due = self.spec.qos, 0.0
         if qos.within is not None and self.pending and len(self.pending) < (qos.changes or 2**62):
             due = self.pending[0].at + qos.within
-        if qos.every is not None and self.told >= 0:
-            due = max(due, self.heard + qos.every)
-        return due
+        elif qos.within is not None and self.behind and qos.changes is None:
+            due = self.late + qos.within
+        return due if qos.every is None else max(due, self.sent + qos.every)
 
     def _wake_at(self, due: float) -> None:
         if self.timer:
@@ -266,26 +314,8 @@ class Subscription:
         """How long the oldest change waits that was not sent."""
         return now - self.pending[0].at if self.pending else now - self.late if self.behind else 0.0
 
-    async def _tell_staleness(self, now: float) -> None:
+    async def _tell_staleness(self) -> None:
         limit = self.spec.qos.max_staleness
-        if limit is None:
-            return
-        waited = self._waited(now)
-        if (waited > limit) != self.stale and self.told >= 0:
-            self.stale = waited > limit
+        if limit is not None and ((waited := self._waited(time.monotonic())) > limit) != self.stale:
+            self.stale = not self.stale
             await self._say("stale", {"tx": self.hub.tx, "behind": round(waited, 3) if self.stale else 0.0, "since": self.told})
-
-
-def netted(changes: Sequence[Slice], since: int) -> list[Slice]:
-    """Changes one after the other as one; those with rows that are not here stay apart."""
-    found: list[Slice] = []
-    last = since
-    for change in changes:
-        if change.large:
-            found.append(change)
-        elif found and not found[-1].large:
-            found[-1] = change.net_after(found[-1])
-        else:
-            found.append(Slice(change.channel, change.tx, change.sides, since=last))
-        last = change.tx
-    return [change for change in found if change.sides]

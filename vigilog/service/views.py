@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -12,32 +12,37 @@ import pyarrow as pa
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from vigilog.core.arrow import to_arrow
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row
 from vigilog.engine.ledger import json_rows
+from vigilog.engine.reading import bound_columns
 from vigilog.protocol.messages import Id, Subscribe, write
 from vigilog.service import models
 from vigilog.service.answers import Answer, first_answer
 from vigilog.service.context import ARROW, REFUSALS, Context, answered
+from vigilog.service.entrance import rights_of
 from vigilog.service.hub import Hub
 from vigilog.service.slices import Channel, Shape, spelled
 from vigilog.service.subscription import Subscription
 
 Integers = Annotated[str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text.")]
+Skip = Annotated[int, Query(ge=0, le=1000, description="So many columns, the first ones, are left out.")]
 QOS = {"every": float, "changes": int, "within": float, "max_staleness": float, "coalesce": str, "precision": str}
+PARAMETERS = {"view", "query", "db", "name", "integers", "from", "token", *QOS}  # of a subscription, beside `bind.COLUMN`
 ROWS: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}}}
 
 
 def views(context: Context) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=REFUSALS)
-    db, hub, gate, limits = context.db, context.hub, context.gate, context.limits
+    db, hub, limits = context.db, context.hub, context.limits
 
     @router.get("/views", response_model=models.Views)
     async def listed(request: Request) -> Response:
         """The views that the caller may read."""
-        rights = gate.admit(request)
+        rights = rights_of(request)
         shown = [
             {
                 "view": name,
@@ -52,44 +57,47 @@ def views(context: Context) -> APIRouter:
 
     @router.get("/views/{view}", response_model=models.Rowset, responses=ROWS)
     async def whole(
-        request: Request, view: str, at: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None, integers: Integers = "number"
+        request: Request,
+        view: str,
+        at: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
+        skip: Skip = 0,
+        integers: Integers = "number",
     ) -> Response:
         """All rows of a view, or those with some values (`bind.COLUMN=VALUE`), now or as of a transaction; as JSON, or as an Arrow stream."""
-        rights = gate.admit(request)
+        rights = rights_of(request)
         context.view(view)
-        rights.require_read([view])
-        bind = context.bind(view, request.query_params)
-        if ARROW in request.headers.get("accept", ""):
-            table, tx = await hub.read(_table, view, bind, at)
-            return StreamingResponse(_stream(table, tx), media_type=ARROW)
-        if at is not None and at != hub.tx:
-            rows, tx = await hub.read(_past, view, bind, at)
-            shown = spelled(db.program.relations[view].types, rows, integers)
-            return answered({"db": hub.history, "tx": tx, "columns": context.columns(view), "rows": shown})
+        rights.require_read(db.reads_of(view))
+        bind, columns = context.bind(view, request.query_params), context.columns(view)[skip:]
         async with hub.first:
-            answer = await hub.read(first_answer, db, _channel(view, bind), limits, integers)
-        return StreamingResponse(_json(answer, context.columns(view)), media_type="application/json")
+            if ARROW in request.headers.get("accept", ""):
+                table, tx = await hub.read(_table, view, bind, at, skip)
+                return StreamingResponse(_stream(table, tx), media_type=ARROW)
+            if at is not None and at != hub.tx:
+                rows = await hub.read(_past, view, bind, at, skip)
+                types = db.program.relations[view].types
+                shown = spelled(types[skip:], [tuple(row) for row in json_rows(types[skip:], rows)], integers)
+                return answered({"db": hub.history, "tx": at, "columns": columns, "rows": shown})
+            answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers)
+            return StreamingResponse(_json(answer, columns), media_type="application/json")
 
-    def _channel(view: str, bind: dict[str, Any]) -> Channel:
+    def _channel(view: str, bind: dict[str, Any], skip: int) -> Channel:
+        declaration, part = db.program.relations[view], replace(hub.part(view, bind), hidden=skip)
+        return Channel((part,), {view: Shape(declaration.columns[skip:], declaration.types[skip:])})
+
+    def _past(view: str, bind: dict[str, Any], at: int, skip: int) -> list[Row]:
+        bound = bound_columns(db.program, view, bind)
+        return sorted(
+            row[skip:] for row in db.view(view, at, limits.seconds) if all(row[column] == value for column, value in bound.items())
+        )
+
+    def _table(view: str, bind: dict[str, Any], at: int | None, skip: int) -> tuple[pa.Table, int]:
         declaration = db.program.relations[view]
-        return Channel((hub.part(view, bind),), {view: Shape(declaration.columns, declaration.types)})
-
-    def _past(view: str, bind: dict[str, Any], at: int) -> tuple[list[Row], int]:
-        part, types = hub.part(view, bind), db.program.relations[view].types
-        return part.of(json_rows(types, sorted(db.view(view, at)))), at
-
-    def _table(view: str, bind: dict[str, Any], at: int | None) -> tuple[pa.Table, int]:
-        declaration = db.program.relations[view]
+        columns, types = declaration.columns[skip:], declaration.types[skip:]
         if at is not None and at != db.tx:
-            rows, tx = _past(view, bind, at)
-            typed = (tuple(type_.from_json(cell) for type_, cell in zip(declaration.types, row, strict=True)) for row in rows)
-            return to_arrow(declaration.columns, declaration.types, typed), tx
-        bound = {
-            declaration.columns.index(name): declaration.types[declaration.columns.index(name)].from_json(value)
-            for name, value in bind.items()
-        }
+            return to_arrow(columns, types, _past(view, bind, at, skip)), at
+        bound = bound_columns(db.program, view, bind)
         with db.reading((view, bound), seconds=limits.seconds, budget=limits.derived) as state:
-            return to_arrow(declaration.columns, declaration.types, state.rows(view, bound)), state.tx
+            return to_arrow(columns, types, (row[skip:] for row in state.rows(view, bound))), state.tx
 
     def _stream(table: pa.Table, tx: int) -> Iterator[bytes]:
         table = table.replace_schema_metadata({"tx": str(tx), "db": hub.history})
@@ -117,13 +125,13 @@ def views(context: Context) -> APIRouter:
         request: Request,
         view: str,
         tx: Annotated[int, Path(ge=0, le=2**63 - 1)],
-        skip: Annotated[int, Query(ge=0, le=1000)] = 0,
+        skip: Skip = 0,
         integers: Integers = "number",
     ) -> Response:
         """What one transaction changed in a view, as long as it is retained: what was too large to be sent."""
-        rights = gate.admit(request)
+        rights = rights_of(request)
         context.view(view)
-        rights.require_read(db.query_reads(view) if view in db.queries.names else [view])
+        rights.require_read(db.reads_of(view))
         bind = context.bind(view, request.query_params)
         sides = await hub.read(_sides, view, bind, tx, skip)
         declaration = db.program.relations[view]
@@ -148,14 +156,16 @@ def views(context: Context) -> APIRouter:
     @router.get("/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
     async def changes(request: Request) -> Response:
         """A subscription as server-sent events: `view=…` (several for views that change together) or `query=…`, `bind.COLUMN=VALUE`, `from`, `db`, `name`, and the members of `qos`."""
-        rights = gate.admit(request)
+        rights = rights_of(request)
         spec = _spec(request)
-        events = Events(hub.history)
-        subscription = await hub.subscribe(events, spec, None, rights)
-        return StreamingResponse(events.served(subscription, hub), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        events = Events(hub, lambda reason: context.gate.refused(reason, request))
+        events.subscription = await hub.subscribe(events, spec, None, rights)
+        return EventStream(events)
 
     def _spec(request: Request) -> Subscribe:
         query = request.query_params
+        if strange := [key for key in query if key not in PARAMETERS and not key.startswith("bind.")]:
+            raise DataError(f"a subscription has no parameter {strange[0]}", "message")
         names = query.getlist("view")
         said: dict[str, Any] = {key: query[key] for key in ("query", "db", "name", "integers") if key in query}
         if names:
@@ -172,9 +182,11 @@ def views(context: Context) -> APIRouter:
             spec = msgspec.convert(said | ({"qos": qos} if qos else {}), Subscribe)
         except (ValueError, KeyError, msgspec.ValidationError) as reason:
             raise DataError(f"this is no subscription: {reason}", "message") from None
-        if spec.query is None and all(view in db.outputs for view in names):
+        bound = {key: text for key, text in query.items() if key.startswith("bind.")}
+        if spec.query is not None:
+            return msgspec.structs.replace(spec, bind=bound)
+        if all(view in db.outputs for view in names):
             bind: dict[str, Any] = {}
-            bound = {key: text for key, text in query.items() if key.startswith("bind.")}
             for view in names:
                 columns = db.program.relations[view].columns
                 bind |= context.bind(view, {key: text for key, text in bound.items() if key.removeprefix("bind.") in columns})
@@ -190,40 +202,65 @@ class Events:
 
     kind = "events"
 
-    def __init__(self, history: str) -> None:
-        self.history = history
+    def __init__(self, hub: Hub, refused: Callable[[VigilogError], None]) -> None:
+        self.hub, self.refused = hub, refused
         self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=4)
+        self.subscription: Subscription
+        self.task: asyncio.Task[None]
 
     def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
         event = b"event: %b\ndata: %b\n" % (kind.encode(), body)
         if kind in ("change", "progress") or (kind == "snapshot" and body.endswith(b'"last":true}')):
             tx = msgspec.json.decode(body[: body.index(b",")] + b"}" if b"," in body else body)["tx"]
-            event += b"id: %b:%d\n" % (self.history.encode(), tx)
+            event += b"id: %b:%d\n" % (self.hub.history.encode(), tx)
         return event + b"\n"
+
+    def push(self, data: bytes) -> bool:
+        if self.queue.full():
+            return False
+        self.queue.put_nowait(data)
+        return True
 
     async def send(self, data: bytes) -> None:
         await self.queue.put(data)
 
-    async def served(self, subscription: Subscription, hub: Hub) -> AsyncIterator[bytes]:
-        hub.connections.add(self)
-        self.subscription = subscription
-        self.task = asyncio.create_task(self._run(subscription))
-        try:
-            while (data := await self.queue.get()) is not None:
-                yield data
-        finally:
-            hub.connections.discard(self)
-            self.task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self.task
+    def start(self) -> None:
+        self.hub.connections.add(self)
+        self.task = asyncio.create_task(self._run())
 
-    async def _run(self, subscription: Subscription) -> None:
-        await subscription.run()
-        if subscription.finishing:
-            await self.send(self.form("closing", b'{"tx":%d}' % max(subscription.told, 0), None))
+    async def stop(self) -> None:
+        self.hub.connections.discard(self)
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    async def told(self) -> AsyncIterator[bytes]:
+        while (data := await self.queue.get()) is not None:
+            yield data
+
+    async def _run(self) -> None:
+        await self.subscription.run()
+        if self.subscription.error is not None:
+            self.refused(self.subscription.error)
+        if self.subscription.finishing:
+            await self.send(self.form("closing", b'{"tx":%d}' % max(self.subscription.told, 0), None))
         await self.queue.put(None)
 
     async def close(self) -> None:
         """The server stops."""
         self.subscription.finish()
         await asyncio.wait([self.task])
+
+
+class EventStream(StreamingResponse):
+    """The answer that a subscription is. It ends with it, whether the client hears anything or not."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__(events.told(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        self.events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.events.start()
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self.events.stop()

@@ -17,7 +17,14 @@ class FramesProtocol(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
         if hasattr(self, "scope"):
-            self.scope["extensions"][FRAMES] = {}
+            self.scope["extensions"][FRAMES] = {"push": self.push}
+
+    def push(self, data: bytes) -> bool:
+        """Writes frames at once, if the client takes what it is sent; whether it did."""
+        if not self.writable.is_set() or self.disconnected or self.close_sent or self.transport.is_closing():
+            return False
+        self.transport.write(data)
+        return True
 
     async def send(self, message: Any) -> None:
         if message["type"] != FRAMES:

@@ -187,6 +187,9 @@ def roots(reason: BaseException) -> list[str]:
 def _chained(reason: BaseException) -> list[str]:
     java = getattr(reason, "java_exception", None)
     texts = [str(reason)] if java is None else []
+    while java is None and (inner := getattr(reason, "_cause", None)) is not None:  # pyspark shows no other way to it
+        reason = inner
+        texts.append(str(reason))
     while java is not None:
         texts.append(java.getMessage() or java.getClass().getSimpleName())
         java = java.getCause()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,14 +73,13 @@ def read_rows(types: Sequence[Type], location: str) -> Iterable[Row]:
 
 
 def folders(warehouse: str, relation: str, what: str) -> list[str]:
-    """What was written for a relation, if the warehouse is on this machine."""
-    place = Path(warehouse) / relation
-    return (
-        [] if is_uri(warehouse) or not place.is_dir() else [str(folder) for folder in place.iterdir() if folder.name.startswith(f"{what}-")]
-    )
+    """What was written for a relation, or for all (`*`), if the warehouse is on this machine."""
+    return [] if is_uri(warehouse) else [str(folder) for folder in Path(warehouse).glob(f"{relation}/{what}-*")]
 
 
 def remove(location: str) -> None:
     """Removes what is not needed any more; on other file systems than this machine's it is left to whoever cares for them."""
     if not is_uri(location):
         shutil.rmtree(location, ignore_errors=True)
+        with suppress(OSError):  # others are there
+            Path(location).parent.rmdir()

@@ -75,6 +75,10 @@ class DataFile:
         """What tells this history of changes from any other: new after a restore."""
         return str(self.get("history"))
 
+    @property
+    def closed(self) -> bool:
+        return self.lock.closed
+
     def close(self) -> None:
         self.connection.close()
         self.lock.close()
@@ -140,6 +144,8 @@ def damage(path: Path) -> Iterator[None]:
 def explained(reason: sqlite3.DatabaseError, path: Path) -> Exception:
     """A failure of SQLite as an error that says what is wrong with the file; other failures as they are."""
     text, name = str(reason), getattr(reason, "sqlite_errorname", "") or ""
+    if isinstance(reason, sqlite3.ProgrammingError) and "closed database" in text:
+        return DataError(f"{path.parent} is closed; open it again", "closed")
     if name.startswith("SQLITE_FULL"):
         return DataError(f"the disk with {path} is full; nothing was changed", "disk")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):

@@ -2,13 +2,14 @@
 
 Each relation of the rules that is not a table of the database is a work table, whose rows are numbered as they come. A rule has read a work table up to some number;
 what came since is what it reads next. Rules of the lowest rank that have something to read go first (`rewriting/demand.py` says why). A rule is one prepared statement
-for each place of its body that rows can come from; nothing is run for what is empty, and only what was filled is cleared.
+for each place of its body that rows can come from; nothing is run for what is empty, and only what was filled is cleared. What no rule reads needs no table: its rows are fetched as
+they are found, and what one such relation has and another has not is told apart in Python.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,7 @@ from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import AFFINITY, decoder, encoder
 from vigilog.rewriting.demand import ranks
 from vigilog.rewriting.states import Change, OldState, States
+from vigilog.rewriting.told import told_apart
 
 WORK_ROWS = 10  # what a work table is expected to hold, for the order of joins
 
@@ -39,6 +41,7 @@ class _Step:
 
     target: str
     statements: list[tuple[str, dict[str, Any], bool]]  # text, parameters, whether it reads only rows that have come since
+    fetched: bool  # whether the rows are fetched, and not stored
 
 
 Plan = list[dict[str, list[_Step]]]
@@ -67,7 +70,7 @@ class DemandMachine:
     """The work tables of some rules on demand.
 
     `physical` says which relations are tables of the database: the relation there, and the table. Of these, `inputs` are what rules start from, and
-    `old` are names for the state before a change.
+    `old` are names for the state before a change. Of the rows of `told` nothing is wanted but to know them.
     """
 
     def __init__(
@@ -78,10 +81,13 @@ class DemandMachine:
         physical: Mapping[str, tuple[str, str]],
         inputs: Iterable[str] = (),
         old: Mapping[str, States] | None = None,
+        told: Iterable[str] = (),
     ) -> None:
         self.tables, self.physical, self.inputs, self.old = tables, physical, set(inputs), old or {}
         self.layout = WorkLayout(program, tables, physical, tables.label())
-        self.rules = list(zip(program.rules, ranks(program.rules, levels), strict=True))
+        self.told = told_apart(program.rules, told)
+        self.rules = list(zip(self.told.rules, ranks(self.told.rules, levels), strict=True))
+        self.fetched: dict[str, set[tuple[Any, ...]]] = {}  # what came to relations without a table
         self.orders: dict[str, list[tuple[int, ...]]] = {}
         self.sizes: dict[str, int] = {}
         self.seen: dict[int, list[dict[str, int]]] = {}  # for each plan and rank, how much of each relation has been read
@@ -108,7 +114,7 @@ class DemandMachine:
             steps: Plan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
             reader = OldState(self.old, changes)
             for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
-                if relation not in self.old:
+                if relation not in self.old and relation not in self.told.relations:
                     self._create(relation)
             for rule, rank in live:
                 for place, atom in self._places(rule):
@@ -149,16 +155,33 @@ class DemandMachine:
                         for sql, parameters, window in step.statements:
                             if window:
                                 parameters["since"], parameters["until"] = since, until
-                            found += cursor.execute(sql, parameters).rowcount
+                            cursor.execute(sql, parameters)
+                            found += self._fetch(step.target, cursor) if step.fetched else cursor.rowcount
                         statements += len(step.statements)
                         if found:
                             self._found(plan, step.target, found, open_)
                 if self.budget is not None and self.derived > self.budget:
                     raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
+            self._compare()
         except sqlite3.OperationalError as reason:
             raise self.tables.translated(reason) from None
         finally:
             self.tables.statements += statements
+
+    def _fetch(self, target: str, rows: Iterable[tuple[Any, ...]]) -> int:
+        """Takes rows of a relation without a table; gives how many are new."""
+        known = self.fetched.setdefault(target, set())
+        before = len(known)
+        known.update(rows)
+        return len(known) - before
+
+    def _compare(self) -> None:
+        """Tells apart what one relation without a table has and another has not."""
+        for difference in self.told.differences:
+            if found := self.fetched.get(difference.one, set()) - self.fetched.get(difference.other, set()):
+                self.fetched[difference.told] = found
+                self.sizes[difference.told] = len(found)
+                self.derived += len(found)
 
     def _found(self, plan: Plan, target: str, number: int, open_: list[set[str]]) -> None:
         """Notes that rows have come, and who is to read them."""
@@ -170,26 +193,30 @@ class DemandMachine:
             if target in steps:
                 relations.add(target)
 
-    def rows(self, relation: str, where: str = "", parameters: tuple[Any, ...] = ()) -> list[Row]:
-        """The rows of a work table as values."""
+    def rows(self, relation: str, where: str = "", parameters: tuple[Any, ...] = ()) -> Collection[Row]:
+        """The rows of a work table, or of a relation without one, as values."""
         if not self.sizes.get(relation):
             return []
         if relation not in self.reading:
             decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+            if relation in self.told.relations:  # a table would have made a float of any number
+                decoders = [
+                    (0.0).__add__ if type_.kind == "float" else d for type_, d in zip(self.layout.types[relation], decoders, strict=True)
+                ]
             plain = not any(decoders) and bool(self.layout.program.relations[relation].attributes)
             self.reading[relation] = f"SELECT * FROM {quote(self.layout.tables[relation])} ", None if plain else decoders
         sql, found = self.reading[relation]
-        cursor = self.tables.execute(sql + where if where else sql, parameters)
+        rows = self.fetched[relation] if relation in self.told.relations else self.tables.execute(sql + where if where else sql, parameters)
         if found is None:
-            return cursor.fetchall()
+            return rows if isinstance(rows, set) else rows.fetchall()
         if not self.layout.program.relations[relation].attributes:
-            return [() for _ in cursor]
-        return [tuple([d(v) if d else v for d, v in zip(found, row, strict=True)]) for row in cursor]
+            return [() for _ in rows]
+        return [tuple([d(v) if d else v for d, v in zip(found, row, strict=True)]) for row in rows]
 
     def clear(self) -> None:
         """Empties what was filled."""
         for relation, size in self.sizes.items():
-            if size and relation not in self.inputs:
+            if size and relation not in self.inputs and relation not in self.told.relations:
                 if relation not in self.clearing:
                     self.clearing[relation] = f"DELETE FROM {quote(self.layout.tables[relation])}"
                 self.tables.execute(self.clearing[relation])
@@ -197,7 +224,7 @@ class DemandMachine:
 
     def forget(self) -> None:
         """Everything was emptied in another way."""
-        self.sizes, self.seen = {}, {}
+        self.sizes, self.seen, self.fetched = {}, {}, {}
         self.derived = self.rounds = 0
 
     # -- statements
@@ -223,13 +250,14 @@ class DemandMachine:
     def _step(self, rule: Rule, place: int, first: Atom, reader: OldState, rows: Mapping[str, int]) -> _Step:
         ordered = rule.derive(rule.head, body=(first, *(literal for index, literal in enumerate(rule.body) if index != place)))
         statements = [self._statement(way, first.relation not in self.inputs, rows) for way in reader.rules(ordered)]
-        return _Step(rule.head.relation, statements)
+        return _Step(rule.head.relation, statements, rule.head.relation in self.told.relations)
 
     def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> tuple[str, dict[str, Any], bool]:
         chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=self.expected(rows), window="rowid" if window else ""))
         self.serve(chosen.searches)
-        sql = chosen.sql.sql("sqlite", normalize_functions=False)
-        return f"INSERT OR IGNORE INTO {quote(self.layout.tables[rule.head.relation])} {sql}", dict(chosen.parameters), window
+        sql, target = chosen.sql.sql("sqlite", normalize_functions=False), rule.head.relation
+        into = "" if target in self.told.relations else f"INSERT OR IGNORE INTO {quote(self.layout.tables[target])} "
+        return into + sql, dict(chosen.parameters), window
 
     def _create(self, relation: str) -> None:
         if relation in self.orders or relation in self.physical:

@@ -15,7 +15,7 @@ from vigilog.executors.embedded.counted import Counter
 from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.stored import StoredComponent
-from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.executors.embedded.tables import FEW, Tables, quote
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
 from vigilog.language.strata import Component, components
@@ -29,10 +29,14 @@ CHANGE = ("minus", "plus")
 
 @dataclass(frozen=True)
 class _BaseStatements:
-    delete: str
-    insert: str
+    """How rows come into the tables of changes, and from there, or one by one, into the base table or out of it."""
+
     minus: str
     plus: str
+    delete: str
+    insert: str
+    delete_all: str
+    insert_all: str
 
 
 class Maintainer:
@@ -154,35 +158,41 @@ class Maintainer:
         return found
 
     def _apply_base(self, relation: str, delta: Delta) -> None:
-        """Changes a base table; sorted, because rows that lie side by side change faster."""
+        """Changes a base table, and puts the change into its tables of changes; sorted, because rows that lie side by side change faster."""
         if relation not in self.base:
-            marks = ", ".join("?" for _ in self.layout.columns[relation])
-            table, columns = quote(self.layout.tables[relation]), self._columns(relation)
-            self.base[relation] = _BaseStatements(
-                f"DELETE FROM {table} WHERE ({columns}) = ({marks})",
-                f"INSERT INTO {table} VALUES ({marks})",
-                f"INSERT INTO {quote(self._name(relation, 'minus'))} VALUES ({marks})",
-                f"INSERT INTO {quote(self._name(relation, 'plus'))} VALUES ({marks})",
-            )
+            self.base[relation] = self._base_statements(relation)
         statements, many = self.base[relation], self.tables.connection.executemany
-        if delta.minus:
-            stored = sorted(self.tables.encoded(relation, delta.minus))
-            many(statements.delete, stored)
-            many(statements.minus, stored)
-        if delta.plus:
-            stored = sorted(self.tables.encoded(relation, delta.plus))
-            many(statements.insert, stored)
-            many(statements.plus, stored)
+        for rows, changed, one, all_ in (
+            (delta.minus, statements.minus, statements.delete, statements.delete_all),
+            (delta.plus, statements.plus, statements.insert, statements.insert_all),
+        ):
+            if rows:
+                stored = sorted(self.tables.encoded(relation, rows))
+                many(changed, stored)
+                if len(rows) <= FEW:
+                    many(one, stored)
+                else:
+                    self.tables.execute(all_)
         self.changed[relation] = Change(bool(delta.minus), bool(delta.plus))
+
+    def _base_statements(self, relation: str) -> _BaseStatements:
+        marks = ", ".join("?" for _ in self.layout.columns[relation])
+        table, columns = quote(self.layout.tables[relation]), ", ".join(map(quote, self.layout.columns[relation]))
+        minus, plus = (quote(self._name(relation, kind)) for kind in CHANGE)
+        return _BaseStatements(
+            minus=f"INSERT INTO {minus} VALUES ({marks})",
+            plus=f"INSERT INTO {plus} VALUES ({marks})",
+            delete=f"DELETE FROM {table} WHERE ({columns}) = ({marks})",
+            insert=f"INSERT INTO {table} VALUES ({marks})",
+            delete_all=f"DELETE FROM {table} WHERE ({columns}) IN (SELECT {columns} FROM {minus})",
+            insert_all=f"INSERT INTO {table} SELECT {columns} FROM {plus}",
+        )
 
     def _delta(self, relation: str) -> Delta:
         change = self.changed[relation]
         plus = self.tables.rows_of(relation, self._name(relation, "plus")) if change.gained else ()
         minus = self.tables.rows_of(relation, self._name(relation, "minus")) if change.lost else ()
         return Delta(frozenset(plus), frozenset(minus))
-
-    def _columns(self, relation: str) -> str:
-        return ", ".join(map(quote, self.layout.columns[relation]))
 
     def _name(self, relation: str, kind: str) -> str:
         return f"{self.layout.tables[relation]} {kind}" + ("" if kind == "counts" else f" {self.label}")
@@ -202,7 +212,8 @@ class ExternalViews:
                 state.gained: (name, work(name, "plus")),
             }
         inputs = [name for state in states.values() for name in (state.lost, state.gained)]
-        self.machine = DemandMachine(external.program, external.levels, tables, physical, inputs, states)
+        told = [name for state in external.states.values() for name in (state.lost, state.gained)]
+        self.machine = DemandMachine(external.program, external.levels, tables, physical, inputs, states, told)
 
     def plan(self, changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
         return self.machine.plan(self._filled(changes), changes, rows)

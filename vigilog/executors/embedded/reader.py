@@ -62,13 +62,21 @@ class EmbeddedReader:
             encode = encoder(layout.types[relation][column])
             where.append(f"{quote(layout.columns[relation][column])} = ?")
             values.append(encode(value) if encode else value)
-        return self.tables.rows_of(relation, layout.tables[relation], " AND ".join(where), tuple(values), order=True)
+        try:
+            yield from self.tables.rows_of(relation, layout.tables[relation], " AND ".join(where), tuple(values), order=True)
+        except sqlite3.OperationalError as reason:  # it may take too long while it is read
+            raise self.tables.translated(reason) from None
 
     def answers(self, goal: Goal) -> list[Row]:
         return self.asker.answers(goal)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         return self.reasoner.proofs(relation, rows)
+
+    def stop(self, reason: Exception) -> None:
+        """Ends what another thread reads; there it raises this."""
+        self.tables.stopped = reason
+        self.connection.interrupt()
 
     def close(self) -> None:
         self.connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -177,6 +178,15 @@ class Tables:
             self._roll_back(within)
 
     @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """What is done inside takes no longer than some seconds, or is stopped."""
+        self.watch.timeout, self.watch.started, self.watch.doing, self.stopped = seconds, time.monotonic(), "the answer", None
+        try:
+            yield
+        finally:
+            self.watch.timeout = self.stopped = None
+
+    @contextmanager
     def together(self) -> Iterator[None]:
         """Statements that are faster as one transaction; they may be a part of one already."""
         within = self.connection.in_transaction
@@ -260,8 +270,8 @@ class Tables:
     def translated(self, reason: sqlite3.OperationalError) -> BaseException:
         if self.stopped is not None:
             return self.stopped
-        if "interrupted" in str(reason) or "user-defined" in str(reason):  # only Ctrl-C makes our functions raise
-            return KeyboardInterrupt()
+        if "interrupted" in str(reason) or "user-defined" in str(reason):  # only Ctrl-C, and an alarm like it, makes our functions raise
+            return self.watch.timed_out() if self.watch.expired else KeyboardInterrupt()
         if any(limit in str(reason) for limit in _LIMITS):
             return Stopped(
                 f"{self.watch.doing}: a rule is too large for SQLite ({reason}); name a part of it as a relation of its own", "limit"

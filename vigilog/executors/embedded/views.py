@@ -31,7 +31,7 @@ class EmbeddedViews:
     """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept, some of them `counted`.
 
     A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict`, refused. With a `connection`, the tables are
-    in the file it leads to, where those of the relations in `kept` are as they should be.
+    in the file it leads to, where those of the relations in `kept` are as they should be. Raises TooManyRows if a recursion to be stored has more rows than `most`.
     """
 
     def __init__(
@@ -45,12 +45,13 @@ class EmbeddedViews:
         strict: bool = False,
         connection: sqlite3.Connection | None = None,
         kept: Collection[str] = (),
+        most: int | None = None,
     ) -> None:
         self.views, self.stored, self.budget, self.strict, self.enough = tuple(views), stored, budget, strict, ENOUGH
         needed = relevant(program, [*self.views, *rows])
         stored_part = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation in stored))
         self.on_demand = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation not in stored))
-        self.evaluation = EmbeddedEvaluation(stored_part, rows, Watch(), resident=True, connection=connection, kept=kept)
+        self.evaluation = EmbeddedEvaluation(stored_part, rows, Watch(max_rows=most), resident=True, connection=connection, kept=kept)
         self.tables, self.stats = self.evaluation.tables, self.evaluation.stats
         self.maintainer = Maintainer(stored_part, self.tables, external(needed, stored) if self.on_demand.rules else None, counted)
         self.asker = Asker(program, stored, self.tables, self.maintainer.sizes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,8 +103,3 @@ class Bulk:
 
 def _less(one: DataFrame, other: DataFrame) -> DataFrame:
     return one.join(other, list(one.columns), "left_anti")
-
-
-def locations(parts: Mapping[str, Written]) -> dict[str, dict[str, object]]:
-    """Large changes as an entry of the log names them."""
-    return {kind: {"location": written.location, "rows": written.rows} for kind, written in parts.items() if written.rows}

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vigilog.core.values import Row, Type
+from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.spark import frames as sizes
 from vigilog.executors.spark.frames import Frames
 from vigilog.executors.spark.local import LocalRule, Rows, is_local
@@ -101,7 +102,7 @@ Plan = list[dict[str, list[_Step]]]
 
 
 class DemandMachine:
-    """The work relations of some rules on demand over tables. A run begins with `run` and ends with `clear`."""
+    """The work relations of some rules on demand over tables. A run begins with `run` and ends with `clear`; once it has derived more rows than its `budget`, it raises OverBudget."""
 
     def __init__(self, session: SparkSession, program: Program, levels: Mapping[str, int], tables: Iterable[str], watch: Watch) -> None:
         self.tables = frozenset(tables)
@@ -116,6 +117,7 @@ class DemandMachine:
         self.snapshots: dict[str, Snapshot] = {}
         self.shown: dict[str, Snapshot] = {}
         self.derived = self.rounds = self.undefined = self.surprises = self.parts = 0
+        self.budget: int | None = None
 
     def run(self, tables: Mapping[str, Snapshot], given: Mapping[str, Iterable[Row]]) -> None:
         """Derives all that follows from given rows of some relations over tables."""
@@ -139,6 +141,8 @@ class DemandMachine:
                 for other, steps in enumerate(plan):
                     if number and target in steps:
                         open_[other].add(target)
+            if self.budget is not None and self.derived > self.budget:
+                raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
 
     def rows(self, relation: str) -> frozenset[Row]:
         """All rows of a work relation, here."""

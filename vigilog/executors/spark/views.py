@@ -1,7 +1,7 @@
 """Views on Spark: the exact changes of views for each transaction, whether they are stored or not.
 
 The rules are those of `rewriting/external.py`: they find what a view gains and loses from what the base relations gain and lose, reading these before and after. A view that is stored is read, before the
-transaction, where others are derived on demand; what it gains and loses is found in the same way, and then amended to it.
+transaction, where others are derived on demand; what it gains and loses is found in the same way, and then amended to it. Where that grows past a budget, the views are evaluated before and after instead.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
+from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
@@ -40,12 +41,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MOST_ROWS_FOR_PROOFS = 1_000_000
+ENOUGH = 1_000_000  # rows derived on demand for one transaction, if the base relations have fewer, until it is known what recomputing costs
 
 Sources = Mapping[str, Iterable[Row] | Place | Kept]
 
 
 class SparkViews:
-    """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept. A base relation comes from a source, and from what the program itself states."""
+    """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept. A base relation comes from a source, and from what the program itself states.
+
+    A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict` and some view is not stored, refused.
+    """
 
     def __init__(
         self,
@@ -55,14 +60,18 @@ class SparkViews:
         stored: Collection[str] = (),
         watch: Watch | None = None,
         stated: Mapping[str, Collection[Row]] | None = None,
+        budget: int | None = None,
+        strict: bool = False,
     ) -> None:
         self.program, self.views, self.watch = program, tuple(views), watch or Watch()
         derived = {rule.head.relation for rule in program.rules}
         self.base = [name for name in program.relations if name not in derived]
         self.stored = frozenset(stored) & derived
+        self.derived = sorted({*self.views, *self.stored} & derived)
+        self.budget, self.strict, self.enough = budget, strict and not derived.intersection(self.views) <= self.stored, ENOUGH
         self.external = external(relevant(program, [*self.views, *self.base]))
         states, rules = self.external.states, self.external.program
-        wanted = [name for view in {*self.views, *self.stored} & derived for name in (states[view].lost, states[view].gained)]
+        wanted = [name for view in self.derived for name in (states[view].lost, states[view].gained)]
         needed = relevant(replace(rules, rules=tuple(rule for rule in rules.rules if rule.head.relation not in self.stored)), wanted)
         tables = {*self.stored, *(name for base in self.external.tables for name in (base, states[base].new))}
         levels = {name: level for name, level in self.external.levels.items() if name not in self.stored}
@@ -90,27 +99,59 @@ class SparkViews:
             self._fold()
             changes = {name: delta for name, delta in changes.items() if delta}
             after = {name: self.snapshots[name].after(delta) for name, delta in changes.items()}
-            tables = dict(self.snapshots)
-            tables |= {states[name].new: after.get(name, self.snapshots[name]) for name in self.external.tables}
             given = {states[name].lost: delta.minus for name, delta in changes.items()}
             given |= {states[name].gained: delta.plus for name, delta in changes.items()}
             try:
-                self.machine.run(tables, given)
-                found = {name: delta for name in self.views if (delta := changes.get(name) or self._delta(name))}
-                for name in self.stored:  # even if it is not to be kept: `settle` may look at the new state
-                    after[name] = self._amended(name, found.get(name))
-                before, self.snapshots = self.snapshots, self.snapshots | after
-                try:
-                    settle(found)
-                except BaseException:
-                    self.snapshots = before
-                    raise
-                if not keep:
-                    self.snapshots = before
-            finally:
-                self._count(self.machine)
-                self.machine.clear()
+                found, kept = self._derive(changes, after, given)
+            except OverBudget as reason:
+                if self.strict:
+                    raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
+                found, kept = self._recompute(changes, after)
+                self.stats.recomputed = reason.message
+            before, self.snapshots = (
+                self.snapshots,
+                self.snapshots | after | kept,
+            )  # even if it is not to be kept: `settle` may look at the new state
+            try:
+                settle(found)
+            except BaseException:
+                self.snapshots = before
+                raise
+            if not keep:
+                self.snapshots = before
         return found
+
+    def _derive(
+        self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot], given: Mapping[str, Iterable[Row]]
+    ) -> tuple[dict[str, Delta], dict[str, Snapshot]]:
+        """The views' changes, and what is stored after them, on demand."""
+        states = self.external.states
+        tables = self.snapshots | {states[name].new: after.get(name, self.snapshots[name]) for name in self.external.tables}
+        base = sum(self.snapshots[name].rows for name in self.external.tables)
+        self.machine.budget = max(self.enough, base) if self.budget is None else self.budget
+        try:
+            self.machine.run(tables, given)
+            found = {name: delta for name in self.views if (delta := changes.get(name) or self._delta(name))}
+            return found, {name: self._amended(name, found.get(name)) for name in self.stored}
+        finally:
+            self._count(self.machine)
+            self.machine.clear()
+
+    def _recompute(self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]) -> tuple[dict[str, Delta], dict[str, Snapshot]]:
+        """The same by evaluating everything before and after, and comparing."""
+        with self._evaluated([name for name in self.derived if name not in self.stored], self.snapshots) as frames:
+            old = frames | {name: self.snapshots[name].exact for name in self.stored}
+        base = {name: after.get(name, self.snapshots[name]) for name in self.external.tables}
+        with self._evaluated(self.derived, base) as new:
+            found = {name: Delta(self._less(name, new[name], old[name]), self._less(name, old[name], new[name])) for name in self.derived}
+        self.enough = max(self.enough, self.stats.derived)  # so much may be derived on demand before recomputing is cheaper
+        told = {name: delta for name in self.views if (delta := changes.get(name) or found.get(name))}
+        return told, {name: self.snapshots[name].after(found[name]) for name in self.stored}
+
+    def _less(self, relation: str, one: DataFrame, other: DataFrame) -> frozenset[Row]:
+        """The rows that one frame of a relation has and another has not."""
+        table = self.frames.act(one.join(other, list(one.columns), "left_anti").toArrow)
+        return frozenset(keeping.rows_of(self.frames, relation, table))
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         """Those of some rows that a base relation or a stored view has. What it costs counts as a part of the transaction that follows."""
@@ -139,7 +180,7 @@ class SparkViews:
         with self._working(f"reading {relation}"):
             if relation in self.snapshots:
                 return self.snapshots[relation].collect()
-            with self._evaluated([relation]) as frames:
+            with self._evaluated([relation], self.snapshots) as frames:
                 return set(keeping.rows_of(self.frames, relation, self.frames.act(frames[relation].toArrow)))
 
     def frame(self, relation: str) -> DataFrame:
@@ -147,7 +188,7 @@ class SparkViews:
         with self._working(f"reading {relation}"):
             if relation in self.snapshots:
                 return self.snapshots[relation].exact
-            with self._evaluated([relation]) as frames:
+            with self._evaluated([relation], self.snapshots) as frames:
                 return frames[relation]
 
     def prepare(self, goal: Goal) -> None:
@@ -193,7 +234,7 @@ class SparkViews:
         return snapshot.after(Delta(plus=new)) if new else snapshot
 
     def _store(self) -> None:
-        with self._evaluated(sorted(self.stored)) as frames:
+        with self._evaluated(sorted(self.stored), self.snapshots) as frames:
             self.snapshots |= {name: keeping.settled(self.frames, name, frame) for name, frame in frames.items()}
 
     def _fold(self) -> None:
@@ -219,18 +260,18 @@ class SparkViews:
         return keeping.settled(self.frames, name, left.unionAll(self.machine.frame(state.gained)))
 
     @contextmanager
-    def _evaluated(self, wanted: Iterable[str]) -> Iterator[dict[str, DataFrame]]:
-        """Views that are not kept, with all their rows."""
-        rules = tuple(rule for rule in self.program.rules if rule.head.relation not in self.snapshots)
+    def _evaluated(self, wanted: Iterable[str], given: Mapping[str, Snapshot]) -> Iterator[dict[str, DataFrame]]:
+        """Views, with all their rows, from some relations as they are given."""
+        rules = tuple(rule for rule in self.program.rules if rule.head.relation not in given)
         plain = relevant(replace(self.program, rules=rules), wanted)
         frames = Frames(self.frames.session, plain, self.watch)
         with self._beside(frames):
             machine = FrameMachine(frames)
-            for name in plain.relations.keys() & self.snapshots.keys():
-                machine.take(name, self.snapshots[name].exact, self.snapshots[name].rows)
+            for name in plain.relations.keys() & given.keys():
+                machine.take(name, given[name].exact, given[name].rows)
             for component in components(plain):
                 self.stats.rounds += fixpoint(component, machine, self.watch)
-            self.stats.derived = machine.derived
+            self.stats.derived += machine.derived
             yield {name: machine.whole(name) for name in wanted}
 
     # -- what it costs

@@ -1,0 +1,32 @@
+// The types as a program uses them: compiled by `./run check`, never run.
+import { connect, VigilogError, type SubscriptionEvent, type View } from "../../../vigilog/client/javascript/vigilog.js";
+
+const client = connect("http://127.0.0.1:8080", { token: "secret", bigint: true });
+const view: View<[string, bigint]> = await client.enroll({ view: "payroll", bind: { department: "dev" } }, { onPlus: (row, name, tx) => [row, name, tx] });
+const stop = view.onChange(({ tx, plus = [], minus = [] }) => console.log(tx, plus.length - minus.length));
+const { tx } = await client.tell({ insert: { employee: [["ann", "dev", 9007199254740993n]] } });
+for (const [department, total] of await view.waitFor(tx)) console.log(department.toUpperCase(), total + 1n);
+stop();
+await view.cancel();
+
+function told(event: SubscriptionEvent): string {
+  switch (event.kind) {
+    case "snapshot":
+      return `${event.rows?.length} of ${event.tx}`;
+    case "gap":
+      return event.message;
+    default:
+      return String(event.kind === "subscribed" ? event.db : event.tx);
+  }
+}
+
+for await (const event of client.subscribe({ views: ["above", "payroll"], name: "audit", from: 41, db: "5f0c", qos: { every: 1, coalesce: true } })) told(event);
+const why: VigilogError | undefined = (await view.ended) as VigilogError | undefined;
+console.log(why?.code, (await client.ask<[string]>('above("ann", m)')).rows.map(([member]) => member));
+
+// @ts-expect-error a copy begins with a first answer
+await client.enroll({ view: "above", from: 3 });
+// @ts-expect-error there is no such operation
+await client.tell({ add: { edge: [["a", "b"]] } });
+// @ts-expect-error only the view itself moves its position
+view.position = null;

@@ -1,0 +1,99 @@
+"""What is too large for one process, and what becomes of it: where relations are, what is left on the disk, what can be looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vigilog.core.errors import DataError
+from vigilog.engine import large
+from vigilog.engine.durable import Durable
+from vigilog.engine.opening import open_program
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROGRAM = """
+.decl item(i: number, n: number)
+.decl other(i: number)
+.decl some(i: number, n: number)
+.output some
+some(i, n) :- item(i, n), n > 2.
+.decl near(i: number)
+.output near
+near(i) :- other(i), i > 1.
+"""
+
+
+def many(folder: Path, rows: int) -> Path:
+    path = folder / f"{rows}.parquet"
+    pq.write_table(pa.table({"i": list(range(rows)), "n": [number % 5 for number in range(rows)]}), path)
+    return path
+
+
+def left(db: Durable) -> set[str]:
+    """What is in the warehouse, by the beginning of its name."""
+    root = Path(db.store.warehouse)
+    return {f"{folder.parent.name}/{folder.name.rpartition('-')[0]}" for folder in root.glob("*/*")}
+
+
+def test_a_transaction_of_many_rows(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "FEW_ROWS", 5)
+    with open_program(PROGRAM, data=tmp_path / "data", memory=0) as db:
+        db.apply({"insert": {"other": [(1,), (2,)]}})
+        assert db.load("item", many(tmp_path, 40)).tx == 2
+        db.apply({"insert": {"item": [(99, 3)], "other": [(7,)]}, "delete": {"item": [(3, 3)]}})
+        assert left(db) == {"item/snapshot-2", "item/plus", "some/plus"}, "nothing is written for rows that there are not"
+        assert db.verify().problems == [], "rows that do not come here are no damage"
+        assert db.status().oldest == 2
+        assert db.view("near", at=2) == {(2,)} and (99, 3) not in db.view("some", at=2)
+        with pytest.raises(DataError, match="the oldest is that after 2") as error:
+            db.view("near", at=1)
+        assert error.value.code == "gap"
+
+
+def test_where_relations_are(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relation that grows over the budget leaves the file; one that fits again comes back with the next snapshot."""
+    monkeypatch.setattr(large, "MANY_ROWS", 10)
+    budget = large.size(open_program(PROGRAM).program.relations["item"].types, 30)
+    with open_program(PROGRAM, data=tmp_path / "data", memory=budget) as db:
+        for start in range(0, 60, 12):
+            db.apply({"insert": {"item": [(number, 3) for number in range(start, start + 12)]}})
+            assert db.large == ({"item"} if start >= 24 else set())
+        assert len(db.view("some")) == 60
+        db.apply({"delete": {"item": [(number, 3) for number in range(10, 60)]}})
+        assert db.compact(["item"]) == {"item": 10} and not db.large
+        assert db.apply({"insert": {"item": [(100, 4)]}})["some"].plus == {(100, 4)}
+        assert len(db.view("some")) == 11 and db.verify().problems == []
+    with open_program(data=tmp_path / "data") as db:
+        assert len(db.rows("item")) == 11
+
+
+def test_what_nothing_names_is_removed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "FEW_ROWS", 5)
+    with open_program(PROGRAM, data=tmp_path / "data", memory=0, warehouse=str(tmp_path / "shared")) as db:
+        strange = tmp_path / "shared" / "item" / "snapshot-0-of-others"
+        strange.mkdir(parents=True)
+        db.load("item", many(tmp_path, 40))
+        (Path(db.store.warehouse) / "item" / "plus-killed").mkdir()
+        db.drop("some")
+        db.drop("item")
+        db.compact()
+        assert left(db) == {"item/plus", "some/plus", "other/snapshot-3"}, "what the log names stays as long as the log"
+        assert strange.exists(), "others may have the same warehouse"
+
+
+def test_a_warehouse_is_where_it_was(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_program(PROGRAM, {"item": [(1, 3)]}, data="data", warehouse="house", memory=0) as db:
+        db.compact(["item"])
+    monkeypatch.chdir(tmp_path.parent)
+    with open_program(data=tmp_path / "data", warehouse=str(tmp_path / "house")) as db:
+        assert db.view("some") == {(1, 3)}
+    with pytest.raises(DataError, match="cannot be another") as error:
+        open_program(data=tmp_path / "data", warehouse=str(tmp_path / "elsewhere"))
+    assert error.value.code == "warehouse"

@@ -1,0 +1,215 @@
+/** A value of a row. Dates, timestamps and decimals are text; integers are what the client's options say. */
+export type Value = string | number | bigint | boolean | readonly Value[];
+export type Row = readonly Value[];
+
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+}
+
+export interface Described {
+  readonly columns: readonly Column[];
+  readonly key?: readonly string[];
+}
+
+/** A transaction in one history of a database: `db` is new after a restore. */
+export interface Position {
+  readonly db: string;
+  readonly tx: number;
+}
+
+export interface Transaction {
+  delete?: Record<string, readonly Row[]>;
+  insert?: Record<string, readonly Row[]>;
+  update?: Record<string, readonly { old: Row; new: Row }[]>;
+  upsert?: Record<string, readonly Row[]>;
+  delete_key?: Record<string, readonly Row[]>;
+}
+
+export interface Options {
+  /** Sent with every call and every subscription. */
+  token?: string;
+  /** Node 20 has a WebSocket only behind --experimental-websocket: pass that of a package, such as ws. */
+  WebSocket?: new (url: URL) => any;
+  fetch?: typeof globalThis.fetch;
+  /** How many seconds calls that are safe to repeat are tried again while the server is away; 30. */
+  patience?: number;
+  /** What values of the types number and unsigned become: "number", which is exact up to 2^53, or "text". */
+  integers?: "number" | "text";
+  /** They become BigInt. */
+  bigint?: boolean;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal;
+  patience?: number;
+}
+
+export interface Modified<R extends Row = Row> {
+  readonly old: R;
+  readonly new: R;
+}
+
+/** What a view gained and lost; `modified` pairs rows of a view with a key that replace each other. */
+export interface Change<R extends Row = Row> {
+  readonly plus: readonly R[];
+  readonly minus: readonly R[];
+  readonly modified?: readonly Modified<R>[];
+}
+
+export interface Committed {
+  readonly tx: number;
+  readonly views: Readonly<Record<string, { readonly plus: number; readonly minus: number }>>;
+}
+
+export interface Preview {
+  readonly tx: number;
+  readonly views: Readonly<Record<string, Change>>;
+  readonly subscriptions?: readonly { readonly name?: string; readonly id?: number | string; readonly views: Readonly<Record<string, Change>> }[];
+}
+
+export interface Answer<R extends Row = Row> {
+  readonly tx: number;
+  readonly columns: readonly Column[];
+  readonly rows: readonly R[];
+}
+
+export interface Views extends Position {
+  readonly views: readonly (Described & { readonly view: string; readonly strategy: string })[];
+}
+
+/** How changes are wanted; by default every one, at once, with its rows. Times are seconds. */
+export interface Qos {
+  every?: number;
+  changes?: number;
+  within?: number;
+  coalesce?: boolean;
+  precision?: "rows" | "counts" | "signal";
+  max_staleness?: number;
+}
+
+interface Wish {
+  /** Only rows with these values in these columns. */
+  bind?: Record<string, Value>;
+  /** Makes it durable: the server remembers what was dealt with. */
+  name?: string;
+  qos?: Qos;
+}
+
+/** One view, several that change together, or a goal whose answers are followed like a view's. A text is a view's name. */
+export type ViewSpec = string | (Wish & ({ view: string } | { views: readonly string[] } | { query: string }));
+
+/** With `from`, a position or null for a first answer; without it, a known name goes on where it was. */
+export type SubscriptionSpec = ViewSpec | (Exclude<ViewSpec, string> & { from?: number | null; db?: string });
+
+type Side<R extends Row> = readonly R[] | number;
+
+/** What a subscription is told. With one view or a query there are `rows`, `plus` and `minus`, with several there are `views`. */
+export type SubscriptionEvent<R extends Row = Row> =
+  | { readonly kind: "subscribed"; readonly db: string; readonly tx: number; readonly views: Readonly<Record<string, Described>> }
+  /** A part of a first answer; part 1 begins it anew, `last` ends it. */
+  | {
+      readonly kind: "snapshot";
+      readonly tx: number;
+      readonly last: boolean;
+      readonly part?: number;
+      readonly of?: number;
+      readonly rows?: readonly R[];
+      readonly views?: Readonly<Record<string, readonly R[]>>;
+    }
+  /** One transaction, or with `since` the net effect of several. Numbers of rows, or nothing, if `precision` says so. */
+  | {
+      readonly kind: "change";
+      readonly tx: number;
+      readonly since?: number;
+      readonly plus?: Side<R>;
+      readonly minus?: Side<R>;
+      readonly modified?: readonly Modified<R>[];
+      readonly views?: Readonly<Record<string, { readonly plus?: Side<R>; readonly minus?: Side<R>; readonly modified?: readonly Modified<R>[] }>>;
+    }
+  | { readonly kind: "progress"; readonly tx: number }
+  | { readonly kind: "stale"; readonly tx: number; readonly behind: number; readonly since: number }
+  /** Changes are missing, or the database is another one (`history`): a first answer follows. */
+  | { readonly kind: "gap"; readonly code: string; readonly message: string }
+  /** The server stops. The subscription goes on when it is back. */
+  | { readonly kind: "closing"; readonly tx: number };
+
+/** What callbacks of a view are told: `plus` and `minus` of one view, or `views`. */
+export interface ViewChange<R extends Row = Row> extends Partial<Change<R>> {
+  readonly tx: number;
+  readonly since?: number;
+  readonly views?: Readonly<Record<string, Change<R>>>;
+}
+
+export interface Callbacks<R extends Row = Row> {
+  onPlus?: (row: R, view: string, tx: number) => unknown;
+  onMinus?: (row: R, view: string, tx: number) => unknown;
+  onChange?: (change: ViewChange<R>) => unknown;
+}
+
+/** Ends what it was given for. */
+export type Stop = () => void;
+
+export function connect(url: string | URL, options?: Options): Client;
+
+export class VigilogError extends Error {
+  constructor(said: { code?: string; message?: string; [member: string]: unknown }, status?: number);
+  readonly code: string;
+  /** Of an answer by HTTP. */
+  readonly status?: number;
+  readonly constraint?: string;
+  readonly rows?: readonly Row[];
+}
+
+export class Client {
+  constructor(url: string | URL, options: Options);
+  readonly connected: boolean;
+  onConnection(callback: (connected: boolean) => void): Stop;
+  /** Commits a transaction, once, however often it had to be sent. */
+  tell(transaction: Transaction, options?: CallOptions & { key?: string }): Promise<Committed>;
+  ask<R extends Row = Row>(goal: string, options?: CallOptions & { at?: number }): Promise<Answer<R>>;
+  why(goal: string, options?: CallOptions): Promise<{ readonly tx: number; readonly proof: any }>;
+  whatIf(transaction: Transaction, options?: CallOptions): Promise<Preview>;
+  views(options?: CallOptions): Promise<Views>;
+  view<R extends Row = Row>(name: string, options?: CallOptions & { bind?: Record<string, Value>; at?: number }): Promise<Answer<R> & Position>;
+  subscribe<R extends Row = Row>(spec: SubscriptionSpec): Subscription<R>;
+  enroll<R extends Row = Row>(spec: ViewSpec, options?: Callbacks<R> & { signal?: AbortSignal }): Promise<View<R>>;
+  call(method: string, path: string, options?: CallOptions & { query?: Record<string, unknown>; body?: object; headers?: HeadersInit }): Promise<any>;
+  close(): void;
+}
+
+/** Events, in order, each once. Leaving the loop closes it; a refusal is thrown from it. */
+export class Subscription<R extends Row = Row> implements AsyncIterable<SubscriptionEvent<R>> {
+  private constructor();
+  /** Of the event that was delivered last. */
+  readonly position: Position | null;
+  [Symbol.asyncIterator](): AsyncIterator<SubscriptionEvent<R>>;
+  ack(tx?: number): void;
+  cancel(): Promise<void>;
+  close(): void;
+}
+
+/** A copy of a view, or of several at the same position, that keeps itself equal to the server's. */
+export class View<R extends Row = Row> implements Iterable<R> {
+  private constructor();
+  readonly position: Position | null;
+  /** Seconds, if the server said that it cannot keep up with `max_staleness`. */
+  readonly behind: number;
+  /** Resolves at the end, with the error if there was one. */
+  readonly ended: Promise<Error | undefined>;
+  readonly names: readonly string[];
+  /** Of the only view, as are all that are asked without a name. */
+  readonly size: number;
+  columns(name?: string): readonly Column[];
+  rows(name?: string): R[];
+  [Symbol.iterator](): IterableIterator<R>;
+  snapshot(): Position & { views: Record<string, R[]> };
+  onPlus(callback: NonNullable<Callbacks<R>["onPlus"]>): Stop;
+  onMinus(callback: NonNullable<Callbacks<R>["onMinus"]>): Stop;
+  onChange(callback: NonNullable<Callbacks<R>["onChange"]>): Stop;
+  waitFor(tx: number, options?: { signal?: AbortSignal }): Promise<this>;
+  /** Ends it; the server forgets its name. */
+  cancel(): Promise<void>;
+  /** Ends it here; a named one can be gone on with. */
+  close(): void;
+}

@@ -1,0 +1,574 @@
+/**
+ * Vigilog's protocol, version 1 (docs/protocol.md), for browsers and Node 20 or newer; no dependencies.
+ *
+ *     const client = connect("http://127.0.0.1:8080");
+ *     const view = await client.enroll("closure");     // a copy that keeps itself equal to the server's view
+ *     view.onChange(({ tx, plus, minus }) => …);
+ *     const { tx } = await client.tell({ insert: { edge: [["a", "b"]] } });
+ *     await view.waitFor(tx);
+ *     for (const [x, y] of view) …
+ *
+ * One WebSocket carries all subscriptions of a client. When it is lost, each is taken up again from its position, so that every change comes once and in order.
+ * Subscriptions ask for integers as text, so that a row's JSON text is its exact key, whatever the reader makes of its numbers.
+ */
+
+const QUEUE = 1000; // so many messages wait for a slow reader; changes after them are left at the server, and asked for later
+const SILENCE = 15_000; // after so long without a message a server is pinged, and after twice as long taken for lost
+const RETRIED = new Set([429, 502, 503, 504]);
+const PLACED = new Set(["snapshot", "change", "progress", "closing"]); // messages that move the position
+
+export class VigilogError extends Error {
+  constructor({ code = "unknown", message = code, ...rest }, status) {
+    super(message);
+    Object.assign(this, rest, { name: "VigilogError", code, status });
+  }
+}
+
+/** Nothing is sent before it is needed, so a server may come later. */
+export function connect(url, options = {}) {
+  return new Client(url, options);
+}
+
+export class Client {
+  #base;
+  #options;
+  #connection;
+
+  constructor(url, options) {
+    this.#base = new URL(url);
+    if (!this.#base.pathname.endsWith("/")) this.#base.pathname += "/";
+    this.#options = { fetch: globalThis.fetch, WebSocket: globalThis.WebSocket, patience: 30, ...options };
+    this.#options.integers = options.bigint ? "bigint" : (options.integers ?? "number");
+    const address = new URL("v1/subscribe", this.#base);
+    address.protocol = address.protocol.replace("http", "ws");
+    this.#connection = new Connection(address, this.#options.WebSocket);
+  }
+
+  get connected() { return this.#connection.connected; }
+
+  /** Calls back with true and false as the WebSocket comes and goes. What this gives ends it, as with all of the kind. */
+  onConnection(callback) { return listen(this.#connection.listeners, callback); }
+
+  /** Commits a transaction. Its key makes it safe to try again, for as long as the client has patience. */
+  tell(transaction, { key = randomKey(), ...options } = {}) {
+    return this.#post("v1/transactions", transaction, { ...options, headers: { "Idempotency-Key": key } });
+  }
+
+  async ask(goal, { at, ...options } = {}) {
+    return this.#typed(await this.#post("v1/ask", { goal, at }, { ...options, query: this.#exact() }));
+  }
+
+  why(goal, options) { return this.call("GET", "v1/why", { ...options, query: { goal } }); }
+
+  /** What a transaction would change, row by row, and what each subscription would be sent. */
+  async whatIf(transaction, options) {
+    const answer = await this.#post("v1/transactions", transaction, { ...options, query: { dry_run: true, ...this.#exact() } });
+    if (this.#options.integers !== "bigint") return answer;
+    const columns = Object.fromEntries((await this.views(options)).views.map((each) => [each.view, each.columns]));
+    const read = (views) => mapped(views, (change, name) => readChange(change, reader(columns[name], "bigint")));
+    return { ...answer, views: read(answer.views), subscriptions: answer.subscriptions?.map((each) => ({ ...each, views: read(each.views) })) };
+  }
+
+  views(options) { return this.call("GET", "v1/views", options); }
+
+  async view(name, { bind = {}, at, ...options } = {}) {
+    const bound = Object.fromEntries(Object.entries(bind).map(([column, value]) => [`bind.${column}`, value]));
+    return this.#typed(await this.call("GET", `v1/views/${encodeURIComponent(name)}`, { ...options, query: { ...bound, at, ...this.#exact() } }));
+  }
+
+  /** Events as they come, for `for await`; going on to the next says that the last one is dealt with. */
+  subscribe(spec) { return this.#subscribe(spec, this.#options.integers); }
+
+  /** Resolves when the first answer is there. Callbacks given here are told of its rows, too. */
+  async enroll(spec, callbacks = {}) {
+    if (spec.from != null) throw new TypeError("a copy begins with a first answer: subscribe, to begin at a position");
+    if ((spec.qos?.precision ?? "rows") !== "rows") throw new TypeError("a copy needs rows: subscribe, for counts and signals");
+    const view = new View(this.#subscribe(spec, "text", { from: null }), this.#options.integers, !spec.views, callbacks);
+    return view.waitFor(0, callbacks).catch((reason) => {
+      view.close();
+      throw reason;
+    });
+  }
+
+  /** Ends everything here. Named subscriptions stay with the server, to be gone on with. */
+  close() { this.#connection.close(); }
+
+  /** One call of the protocol. While the server cannot be reached, is busy or stops, it is tried again for so many seconds of patience. */
+  async call(method, path, { query = {}, body, headers, signal, patience = method === "GET" ? this.#options.patience : 0 } = {}) {
+    const { token, fetch } = this.#options;
+    const url = new URL(path.replace(/^\//, ""), this.#base);
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+    const request = { method, signal, headers: new Headers(headers), body: body && text(body) };
+    if (body) request.headers.set("Content-Type", "application/json");
+    if (token) request.headers.set("Authorization", `Bearer ${token}`);
+    const until = Date.now() + patience * 1000;
+    for (let attempt = 0; ; attempt++) {
+      let wait = backoff(attempt);
+      let failure;
+      try {
+        const response = await fetch(url, request);
+        if (response.ok) return await response.json();
+        const said = await response.json().catch(() => ({}));
+        failure = new VigilogError(said.error ?? { code: "http", message: `${response.status} ${response.statusText}` }, response.status);
+        if (!RETRIED.has(response.status)) throw failure;
+        wait = Math.max(wait, 1000 * Number(response.headers.get("Retry-After")) || 0);
+      } catch (reason) {
+        if (reason === failure || reason instanceof SyntaxError || signal?.aborted) throw reason;
+        failure = reason;
+      }
+      if (Date.now() + wait > until) throw failure;
+      await sleep(wait, signal);
+    }
+  }
+
+  #post(path, body, options) { return this.call("POST", path, { patience: this.#options.patience, ...options, body }); }
+
+  #subscribe(spec, integers, start) {
+    const wish = { ...(typeof spec === "string" ? { view: spec } : spec), ...start, token: this.#options.token, integers: "text" };
+    return new Subscription(wish, integers, this.#connection, (...call) => this.call(...call));
+  }
+
+  #exact() { return this.#options.integers === "number" ? {} : { integers: "text" }; }
+
+  #typed(answer) { return { ...answer, rows: answer.rows.map(reader(answer.columns, this.#options.integers)) }; }
+}
+
+/** The one WebSocket: opened for the first subscription, opened anew while there are any, closed after the last. */
+class Connection {
+  listeners = new Set();
+  #subscriptions = new Set();
+  #ids = new Map();
+  #lastId = 0;
+  #socket = null;
+  #timer = null;
+  #watch = null;
+  #attempt = 0;
+  #said = false;
+
+  constructor(address, WebSocket) { Object.assign(this, { address, WebSocket }); }
+
+  get connected() { return this.#socket?.readyState === 1; }
+
+  add(subscription) {
+    if (!this.WebSocket) throw new TypeError("there is no WebSocket here: start Node 20 with --experimental-websocket, or pass one to connect");
+    if (!this.#socket && !this.#timer) this.#open();
+    this.#subscriptions.add(subscription);
+    this.request(subscription);
+  }
+
+  /** Under a new id each time, so that what still comes for the old one is not mistaken for an answer. */
+  request(subscription) {
+    this.#ids.delete(subscription.id);
+    if (!this.connected) return; // all are requested when it opens
+    subscription.id = ++this.#lastId;
+    this.#ids.set(subscription.id, subscription);
+    this.send(subscription, { subscribe: subscription.request() });
+  }
+
+  send({ id }, message) { if (this.connected && this.#ids.has(id)) this.#socket.send(text({ id, ...message })); }
+
+  /** What comes for it from now on is ignored. Cancelling forgets a name. */
+  pause(subscription, cancel = !subscription.named) {
+    if (cancel) this.send(subscription, { cancel: {} });
+    this.#ids.delete(subscription.id);
+  }
+
+  remove(subscription) {
+    if (!this.#subscriptions.delete(subscription)) return;
+    // No message ends a named subscription without forgetting its name: the end of the connection does, and the others go on with the next.
+    const leave = subscription.named && this.#ids.has(subscription.id);
+    this.pause(subscription);
+    if (leave || !this.#subscriptions.size) this.#drop();
+  }
+
+  close() { for (const subscription of [...this.#subscriptions]) subscription.close(); }
+
+  #open() {
+    this.#timer = null;
+    const socket = (this.#socket = new this.WebSocket(this.address));
+    const lost = () => socket === this.#socket && this.#drop();
+    let heard = Date.now();
+    this.#watch = setInterval(() => {
+      if (Date.now() - heard > 2 * SILENCE) lost();
+      else if (Date.now() - heard > SILENCE && this.connected) socket.send('{"ping": 1}');
+    }, SILENCE / 3);
+    socket.onopen = () => {
+      if (socket !== this.#socket) return;
+      for (const subscription of this.#subscriptions) if (!subscription.paused) this.request(subscription);
+      this.#say(true);
+    };
+    socket.onmessage = ({ data }) => {
+      heard = Date.now();
+      if (socket === this.#socket) this.#receive(JSON.parse(data));
+    };
+    socket.onerror = socket.onclose = lost;
+  }
+
+  #drop() {
+    const socket = this.#socket;
+    this.#socket = null;
+    this.#ids.clear();
+    clearInterval(this.#watch);
+    clearTimeout(this.#timer);
+    this.#timer = this.#subscriptions.size ? setTimeout(() => this.#open(), backoff(this.#attempt++)) : null;
+    if (socket?.readyState < 2) socket.close(1000);
+    this.#say(false);
+  }
+
+  #say(connected) {
+    if (connected !== this.#said) for (const callback of this.listeners) callback(connected);
+    this.#said = connected;
+  }
+
+  #receive({ id, ...message }) {
+    if (message.subscribed) this.#attempt = 0;
+    for (const [kind, body] of Object.entries(message)) this.#ids.get(id)?.receive(kind, body);
+  }
+}
+
+export class Subscription {
+  position = null; // of the event that was delivered last
+  paused = false;
+  #wish;
+  #integers;
+  #connection;
+  #call;
+  #start; // where the next request begins: `from` and `db`, at first as the caller gave them
+  #resumes = false;
+  #partial = true; // nothing is known yet, or a first answer is on its way: there is no position before its end
+  #queue = [];
+  #wake = () => {};
+  #ended = null;
+  #aborted = new AbortController();
+  #dealtWith = null; // the position that is to be acknowledged
+  #acknowledgedAt = 0;
+  #db; // of what comes in
+  #history; // of what is delivered
+  #columns = {};
+  #events = this.#deliver();
+
+  constructor({ from, db, ...wish }, integers, connection, call) {
+    [this.#wish, this.#start, this.#integers, this.#connection, this.#call] = [wish, { from, db }, integers, connection, call];
+    connection.add(this);
+  }
+
+  get named() { return this.#wish.name !== undefined; }
+
+  [Symbol.asyncIterator]() { return this.#events; }
+
+  /** Everything up to here is dealt with. A loop over a named subscription says so by itself. */
+  ack(tx = this.position?.tx) { this.#connection.send(this, { ack: tx }); }
+
+  /** Ends it, and resolves when the server has forgotten its name, if it has one. */
+  async cancel() {
+    this.#connection.pause(this, true);
+    this.close();
+    if (!this.named) return;
+    const forgotten = this.#call("DELETE", `v1/subscriptions/${encodeURIComponent(this.#wish.name)}`, { patience: 30 });
+    await forgotten.catch((reason) => { if (reason.status !== 404) throw reason; });
+  }
+
+  close() {
+    this.#acknowledge();
+    this.#queue.length = 0;
+    this.#end({});
+  }
+
+  /** What the connection asks for, whenever it opens. */
+  request() {
+    this.#partial = true;
+    return { ...this.#wish, ...this.#start };
+  }
+
+  receive(kind, body) {
+    if (kind === "error") return this.#refused(body);
+    if (kind === "cancelled") return this.#end({});
+    if (kind === "change" && this.#queue.length >= QUEUE) {
+      this.paused = true;
+      return this.#connection.pause(this);
+    }
+    if (kind === "subscribed") {
+      this.#db = body.db;
+      this.#partial = this.#start.from == null && !(this.named && this.#start.from === undefined); // a known name may go on
+    }
+    if (kind === "snapshot") this.#partial = !body.last;
+    if (PLACED.has(kind) && !this.#partial) {
+      this.#start = { from: body.tx, db: this.#db };
+      this.#resumes = true;
+    }
+    if (kind === "progress" && this.#queue.at(-1)?.kind === kind) this.#queue.pop();
+    if (PLACED.has(kind) || kind === "subscribed" || kind === "stale") this.#push({ kind, ...body });
+  }
+
+  #push(event) {
+    this.#queue.push(event);
+    this.#wake();
+  }
+
+  #refused(error) {
+    const anew = error.code === "history" && this.#resumes;
+    if (anew || error.code === "gap") this.#forget(error);
+    if (anew) return this.#connection.request(this);
+    if (error.code === "gap") return; // a first answer follows by itself
+    this.#connection.pause(this, false); // the server has ended it
+    this.#end({ error: new VigilogError(error) });
+  }
+
+  #forget({ code, message }) {
+    this.#start = { from: null };
+    this.#partial = true;
+    this.#push({ kind: "gap", code, message });
+  }
+
+  #end(how) {
+    this.#ended ??= how;
+    this.#aborted.abort();
+    this.#connection.remove(this);
+    this.#wake();
+  }
+
+  async *#deliver() {
+    try {
+      for (;;) {
+        while (this.#queue.length) {
+          const event = await this.#read(this.#queue.shift());
+          if (!event) continue;
+          if (event.kind === "gap") this.position = null;
+          else if (PLACED.has(event.kind) && event.last !== false) this.position = { db: this.#history, tx: event.tx };
+          yield event;
+          this.#dealtWith = this.position;
+          if (!this.#queue.length || Date.now() - this.#acknowledgedAt > 1000) this.#acknowledge();
+        }
+        if (this.#ended?.error) throw this.#ended.error;
+        if (this.#ended) return;
+        if (this.paused) {
+          this.paused = false;
+          this.#connection.request(this);
+        }
+        await new Promise((resolve) => (this.#wake = resolve));
+      }
+    } finally {
+      this.close();
+    }
+  }
+
+  /** Unless the server, after a new beginning, does not know yet how far this is. */
+  #acknowledge() {
+    if (!this.named || this.#partial || !this.#dealtWith || this.#dealtWith.db !== this.#db) return;
+    this.ack(this.#dealtWith.tx);
+    this.#acknowledgedAt = Date.now();
+    this.#dealtWith = null;
+  }
+
+  /** A message with its values read, and its rows fetched if they were only named; null if they are no longer to be had. */
+  async #read(event) {
+    if (event.kind === "subscribed") [this.#history, this.#columns] = [event.db, mapped(event.views, ({ columns }) => columns)];
+    if (event.kind !== "snapshot" && event.kind !== "change") return event;
+    try {
+      if (!event.views) return await this.#readPart(event, this.#wish.view ?? "query");
+      const views = {};
+      for (const [name, part] of Object.entries(event.views)) views[name] = await this.#readPart(part, name);
+      return { ...event, views };
+    } catch (reason) {
+      if (this.#ended) return null;
+      if (!(reason instanceof VigilogError)) throw reason;
+      this.#queue.length = 0; // what follows a lost change leads to nothing
+      this.#connection.pause(this);
+      this.#forget({ code: "gap", message: reason.message });
+      this.#connection.request(this);
+      return null;
+    }
+  }
+
+  async #readPart(part, name) {
+    const read = reader(this.#columns[name], this.#integers);
+    if (Array.isArray(part)) return part.map(read);
+    const [sides, answers] = [{ ...part }, {}];
+    for (const side of ["plus", "minus"]) {
+      const path = part[side]?.fetch;
+      if (!path) continue;
+      answers[path] ??= await this.#call("GET", path, { query: { integers: "text" }, patience: Infinity, signal: this.#aborted.signal });
+      sides[side] = answers[path][side];
+    }
+    return readChange(sides, read);
+  }
+}
+
+export class View {
+  position = null;
+  behind = 0;
+  #subscription;
+  #integers;
+  #single;
+  #columns = {};
+  #copies = {}; // of each view, rows by their exact JSON text
+  #coming = {}; // the same while a first answer comes in
+  #callbacks = { plus: new Set(), minus: new Set(), change: new Set() };
+  #waiting = new Set();
+  #error;
+
+  constructor(subscription, integers, single, { onPlus, onMinus, onChange }) {
+    [this.#subscription, this.#integers, this.#single] = [subscription, integers, single];
+    if (onPlus) this.onPlus(onPlus);
+    if (onMinus) this.onMinus(onMinus);
+    if (onChange) this.onChange(onChange);
+    this.ended = this.#follow(); // resolves at the end, with the error if there was one
+  }
+
+  // Callbacks come after the copy has changed. What they promise is waited for before the next change and the acknowledgement; an error in them ends the view.
+  onPlus(callback) { return listen(this.#callbacks.plus, callback); }
+  onMinus(callback) { return listen(this.#callbacks.minus, callback); }
+  onChange(callback) { return listen(this.#callbacks.change, callback); }
+
+  get names() { return Object.keys(this.#columns); }
+  get size() { return this.#copy().size; }
+  columns(name) { return this.#columns[this.#name(name)]; }
+  rows(name) { return [...this.#copy(name).values()]; }
+  [Symbol.iterator]() { return this.#copy().values(); }
+
+  /** All rows of all views, and the one position that they are of. */
+  snapshot() { return { ...this.position, views: mapped(this.#copies, (copy) => [...copy.values()]) }; }
+
+  /** Resolves when the copy is as far as this transaction, and everyone has been called back. */
+  waitFor(tx, { signal } = {}) {
+    return new Promise((resolve, reject) => {
+      const waits = { tx, resolve: () => resolve(this), reject };
+      this.#waiting.add(waits);
+      this.#release();
+      signal?.addEventListener("abort", () => this.#waiting.delete(waits) && reject(signal.reason));
+    });
+  }
+
+  cancel() { return this.#subscription.cancel(); }
+  close() { this.#subscription.close(); }
+
+  #name(name = this.names.length === 1 ? this.names[0] : "") {
+    if (name in this.#columns) return name;
+    throw new TypeError(`say which view, of ${this.names.join(", ")}`);
+  }
+
+  #copy(name) { return this.#copies[this.#name(name)]; }
+
+  #release() {
+    for (const waits of this.#waiting) {
+      if (this.position?.tx >= waits.tx) waits.resolve();
+      else if (this.#error) waits.reject(this.#error);
+      else continue;
+      this.#waiting.delete(waits);
+    }
+  }
+
+  async #follow() {
+    let error;
+    try {
+      for await (const event of this.#subscription) await this.#apply(event);
+    } catch (reason) {
+      error = reason;
+    }
+    this.#error = error ?? new VigilogError({ code: "closed", message: "the view was closed" });
+    this.#release();
+    return error;
+  }
+
+  async #apply(event) {
+    if (event.kind === "subscribed") this.#columns = mapped(event.views, ({ columns }) => columns);
+    if (event.kind === "stale") this.behind = event.behind;
+    const changes = event.kind === "snapshot" ? this.#take(event) : event.kind === "change" ? this.#change(event) : {};
+    if (event.last !== false) this.position = this.#subscription.position ?? this.position;
+    if (Object.values(changes).some(({ plus, minus }) => plus.length || minus.length)) await this.#tell(event, changes);
+    this.#release();
+  }
+
+  /** A part of a first answer. The old copy, if there is one, stays until the new one is whole; callbacks are told the difference. */
+  #take({ part = 1, last, views, rows }) {
+    if (part === 1) this.#coming = mapped(this.#columns, () => new Map());
+    for (const [name, some] of Object.entries(views ?? { [this.#name()]: rows })) {
+      const read = reader(this.#columns[name], this.#integers);
+      for (const row of some) this.#coming[name].set(JSON.stringify(row), read(row));
+    }
+    if (!last) return {};
+    const [old, coming] = [this.#copies, this.#coming];
+    this.#copies = coming;
+    const without = (some = new Map(), others = new Map()) => [...some].flatMap(([key, row]) => (others.has(key) ? [] : [row]));
+    return mapped(coming, (_, name) => ({ plus: without(coming[name], old[name]), minus: without(old[name], coming[name]) }));
+  }
+
+  #change(event) {
+    return mapped(event.views ?? { [this.#name()]: event }, ({ plus = [], minus = [], modified }, name) => {
+      const copy = this.#copies[name];
+      const change = readChange({ plus, minus, modified }, reader(this.#columns[name], this.#integers));
+      for (const row of minus) copy.delete(JSON.stringify(row));
+      plus.forEach((row, place) => copy.set(JSON.stringify(row), change.plus[place]));
+      return change;
+    });
+  }
+
+  async #tell({ tx, since }, changes) {
+    try {
+      for (const [name, { plus, minus }] of Object.entries(changes)) {
+        for (const callback of this.#callbacks.minus) for (const row of minus) await callback(row, name, tx);
+        for (const callback of this.#callbacks.plus) for (const row of plus) await callback(row, name, tx);
+      }
+      const told = this.#single ? { tx, since, ...Object.values(changes)[0] } : { tx, since, views: changes };
+      for (const callback of this.#callbacks.change) await callback(told);
+    } catch (reason) {
+      (globalThis.reportError ?? console.error)(reason);
+      throw reason;
+    }
+  }
+}
+
+/** How a row that came with its integers as text is read. */
+function reader(columns = [], integers) {
+  const read = { number: Number, bigint: BigInt }[integers];
+  const places = columns.flatMap(({ type }, place) => (type === "number" || type === "unsigned" ? [place] : []));
+  if (!read || !places.length) return (row) => row;
+  return (row) => {
+    const values = [...row];
+    for (const place of places) values[place] = read(values[place]);
+    return values;
+  };
+}
+
+/** With its rows read, where it has rows and not just their number. */
+function readChange(change, read) {
+  const result = { ...change };
+  for (const side of ["rows", "plus", "minus"]) if (Array.isArray(change[side])) result[side] = change[side].map(read);
+  if (change.modified) result.modified = change.modified.map((pair) => ({ old: read(pair.old), new: read(pair.new) }));
+  return result;
+}
+
+/** JSON, in which a BigInt is a number. */
+function text(value) {
+  if (typeof value === "bigint") return String(value);
+  if (Array.isArray(value)) return `[${value.map(text)}]`;
+  if (value === null || typeof value !== "object" || value.toJSON) return JSON.stringify(value) ?? "null";
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${text(member)}`)}}`;
+}
+
+function mapped(object, change) {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value, name)]));
+}
+
+function listen(listeners, callback) {
+  listeners.add(callback);
+  return () => void listeners.delete(callback);
+}
+
+/** Milliseconds before the next attempt: twice as long each time, up to 10 s, and not the same for all who lost the same server. */
+function backoff(attempt) {
+  return Math.min(10_000, 100 * 2 ** attempt) * (0.5 + Math.random() / 2);
+}
+
+function sleep(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal?.addEventListener("abort", () => (clearTimeout(timer), reject(signal.reason)), { once: true });
+  });
+}
+
+/** crypto.randomUUID is kept from pages that came by plain http; this is not. */
+function randomKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

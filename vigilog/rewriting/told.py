@@ -1,0 +1,69 @@
+"""Which relations need no table, because nothing is wanted of their rows but to be told.
+
+No rule reads them; or the only rules that do tell what one has and another has not, and nothing reads the result:
+
+>>> from vigilog.language.parser import parse
+>>> rules = parse("old(x) :- a(x). new(x) :- b(x). minus(x) :- old(x), !new(x). plus(x) :- new(x), !old(x).").rules
+>>> found = told_apart(rules, ["minus", "plus"])
+>>> sorted(found.relations), found.differences
+(['minus', 'new', 'old', 'plus'], [Difference(told='minus', one='old', other='new'), Difference(told='plus', one='new', other='old')])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from vigilog.language.syntax import Atom, Negation, Rule, Variable, atoms
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`told` are the rows of `one` that `other` does not have."""
+
+    told: str
+    one: str
+    other: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """Relations that need no table, those of them that are differences of two others, and the rules for all else."""
+
+    relations: frozenset[str]
+    differences: list[Difference]
+    rules: list[Rule]
+
+
+def told_apart(rules: Sequence[Rule], told: Iterable[str]) -> Told:
+    """What of the rules need not be stored, if of `told` nothing is wanted but to know their rows."""
+    derived = Counter(rule.head.relation for rule in rules)
+    unread = set(told) - _read(rules)
+    found: dict[Rule, Difference] = {}
+    for rule in rules:
+        difference = _difference(rule)
+        if (
+            difference
+            and difference.told in unread
+            and derived[difference.told] == 1
+            and {difference.one, difference.other} <= derived.keys()
+        ):
+            found[rule] = difference
+    while wrong := [rule for rule, parts in found.items() if {parts.one, parts.other} & _read(r for r in rules if r not in found)]:
+        found = {rule: difference for rule, difference in found.items() if rule not in wrong}
+    parts = {name for difference in found.values() for name in (difference.one, difference.other)}
+    return Told(frozenset(unread & derived.keys() | parts), list(found.values()), [rule for rule in rules if rule not in found])
+
+
+def _read(rules: Iterable[Rule]) -> set[str]:
+    return {atom.relation for rule in rules for atom, _ in atoms(rule.body)}
+
+
+def _difference(rule: Rule) -> Difference | None:
+    match rule.body:
+        case (Atom(relation=one, args=args), Negation(literal=Atom(relation=other, args=same))) if (
+            args == same == rule.head.args and all(isinstance(arg, Variable) for arg in args) and len(set(args)) == len(args)
+        ):
+            return Difference(rule.head.relation, one, other)
+    return None
