@@ -1,84 +1,121 @@
-"""A short story: a program, a few transactions, and what each changed in every view."""
+"""The whole story in small: a company is loaded through Spark and served; clients in other processes hold views of it, and keep them right, whatever happens."""
 
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from threading import Thread
 
 from rich.console import Console
-from rich.syntax import Syntax
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-import vigilog
-from vigilog.core.delta import Delta
+from examples.company import story
+from examples.company.data import Company, write
+from examples.company.load import PROGRAM
+from examples.company.processes import Ended, Process
+from examples.company.stage import Stage, chapter
+from examples.company.truth import verify
 from vigilog.core.errors import VigilogError
-
-PROGRAM = Path(__file__).with_name("company.dl")
-
-FACTS: dict[str, list[tuple[Any, ...]]] = {
-    "employee": [("ada", "board", 900), ("ben", "lab", 500), ("cleo", "lab", 400), ("dan", "shop", 300)],
-    "manages": [("ada", "ben"), ("ben", "cleo"), ("ada", "dan")],
-    "badge": [("ada", "office"), ("ben", "lab"), ("cleo", "lab")],
-}
-
-STORY: list[tuple[str, dict[str, dict[str, list[Any]]]]] = [
-    ("Dan gets a badge.", {"insert": {"badge": [("dan", "shop")]}}),
-    ("Cleo moves to the shop, under Dan.", {
-        "update": {"employee": [{"old": ("cleo", "lab", 400), "new": ("cleo", "shop", 400)}]},
-        "delete": {"manages": [("ben", "cleo")]},
-        "insert": {"manages": [("dan", "cleo")]},
-    }),
-    ("Nothing really changes: a row that is there is inserted, one that is not is deleted.", {
-        "insert": {"badge": [("dan", "shop")]}, "delete": {"badge": [("eve", "lab")]},
-    }),
-    ("A salary that is no number is refused, and nothing of the transaction happens.", {
-        "insert": {"employee": [("eve", "lab", "much")]}, "delete": {"badge": [("ada", "office")]},
-    }),
-    ("Dan gets a raise.", {"update": {"employee": [{"old": ("dan", "shop", 300), "new": ("dan", "shop", 450)}]}}),
-]  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="./run demo", description=__doc__)
-    parser.add_argument("--once", action="store_true", help="play the story once and exit (what it does now in any case)")
-    parser.parse_args()
-    console = Console()
-    console.rule("The program: examples/company.dl")
-    console.print(Syntax(PROGRAM.read_text(encoding="utf-8"), "prolog", background_color="default"))
-    database = vigilog.open(PROGRAM, FACTS)
-    console.rule("The first answer")
-    copies = {name: database.view(name) for name in database.program.outputs}
-    for name, rows in copies.items():
-        _show(console, name, Delta(plus=frozenset(rows)))
-    for number, (event, transaction) in enumerate(STORY, start=1):
-        console.rule(f"Transaction {number}")
-        console.print(event)
+    parser.add_argument("--once", action="store_true", help="play the story, and exit; otherwise it goes on slowly until Ctrl-C")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="a new folder for all that is written, to keep it")
+    given = parser.parse_args()
+    console = Console(highlight=False)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda *_: sys.exit(1))
+    try:
+        with _folder(given.data) as folder:
+            play(console, folder, once=given.once)
+    except KeyboardInterrupt:
+        console.print("\nInterrupted. All processes have ended.")
+        sys.exit(130)
+    except (Ended, VigilogError, OSError) as error:
+        console.print(f"[red]The demo failed.[/red] {error}")
+        sys.exit(1)
+
+
+def play(console: Console, folder: Path, *, once: bool) -> None:
+    began = time.monotonic()
+    company = _loaded(console, folder)
+    with _page() as page, Stage(console, folder, {name: set(rows) for name, rows in company.rows.items()}, [page]) as stage:
+        story.tell(stage, company)
+        chapter(console, "Is every copy right?")
+        if not verify(stage):
+            raise Ended("A copy differs from the truth: see the table above.")
+        console.print(
+            f"[green]Yes: every copy, kept by changes alone, equals the view computed anew.[/green] ({time.monotonic() - began:.0f} s)"
+        )
+        if not once:
+            story.go_on(stage, company, page)
+
+
+def _loaded(console: Console, folder: Path) -> Company:
+    """Makes the company, and a data folder of it."""
+    chapter(console, "A company")
+    company, facts = Company(), folder / "facts"
+    facts.mkdir()
+    sizes = write(facts, company.rows)
+    console.print(f"{sum(sizes.values()):,} rows, as Parquet: " + ", ".join(f"{name} {rows:,}" for name, rows in sizes.items()))
+    rules = [line for line in PROGRAM.read_text(encoding="utf-8").splitlines()[1:] if not line.startswith(".")]
+    console.print("Its views, as examples/company/company.dl defines them:\n")
+    for line in "\n".join(rules).strip().splitlines():
+        console.print(f"  {line}", style="dim" if line.startswith("//") else "")
+    began = time.monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
+    loading = Process(folder, "load", ["examples.company.load", str(facts), str(folder / "data")])
+    try:
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("Spark starts", total=1.2 * sum(sizes.values()))
+            reading = ""
+            for line in loading.lines():
+                bar.update(task, description=line, advance=sizes.get(reading, 0))
+                reading = line.removeprefix("reading ")
+    finally:
+        loading.kill()
+    console.print()
+    console.print(
+        f"Loaded through Spark in {time.monotonic() - began:.0f} s. All is in SQLite now but for the visits, which stay with Spark."
+    )
+    return company
+
+
+@contextmanager
+def _folder(wanted: Path | None) -> Iterator[Path]:
+    """A folder that is gone afterwards, unless it is wanted."""
+    if wanted is None:
+        with TemporaryDirectory(prefix="vigilog-demo-") as found:
+            yield Path(found)
+        return
+    wanted.mkdir(parents=True, exist_ok=True)
+    if any(wanted.iterdir()):
+        raise Ended(
+            f"{wanted} is not empty. A database that an earlier demo left there is served by: vigilog serve --data {wanted / 'data'}"
+        )
+    yield wanted.absolute()
+
+
+@contextmanager
+def _page() -> Iterator[str]:
+    """Serves the page that shows a view; gives its origin."""
+    handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(Path(__file__).parent))) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
         try:
-            changes = database.apply(transaction)
-        except VigilogError as error:
-            console.print(f"[red]refused[/red] ({error.code}): {error}")
-            continue
-        if not changes:
-            console.print("[dim]no view changed[/dim]")
-        for name, delta in changes.items():
-            copies[name] = delta.apply(copies[name])
-            _show(console, name, delta)
-    console.rule("Is every copy still right?")
-    base = {name: database.rows(name) for name in database.homes}
-    again = vigilog.evaluate(PROGRAM, base)
-    right = all(copies[name] == again[name] for name in copies)
-    console.print("[green]yes: each copy, kept by changes alone, equals the view computed anew[/green]" if right else "[red]no[/red]")
-    if not right:
-        raise SystemExit(1)
-
-
-def _show(console: Console, name: str, delta: Delta) -> None:
-    table = Table(box=None, show_header=False, padding=(0, 1))
-    for sign, rows, style in (("+", delta.plus, "green"), ("-", delta.minus, "red")):
-        for row in sorted(rows):
-            table.add_row(f"[{style}]{sign}[/{style}]", name, *(str(cell) for cell in row))
-    console.print(table)
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
 
 
 if __name__ == "__main__":

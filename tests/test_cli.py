@@ -486,10 +486,12 @@ def test_timeout_stops_reading(tmp_path: Path) -> None:
 # -- signals, pipes and terminals
 
 
-def interrupted(folder: Path, after: float = 1.5) -> Ended:
-    """Starts a run, sends Ctrl-C after a while, and gives it some seconds to end."""
+def interrupted(folder: Path, after: float = 0.5) -> Ended:
+    """Starts a run of a program that has a warning, sends Ctrl-C a while after that is told, and gives it some seconds to end."""
     command = [str(COMMAND), "run", "p.dl", "-D", "out", "--engine", "embedded"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        assert "warning" in running.stderr.readline(), "only what is checked has begun"
         time.sleep(after)
         assert running.poll() is None, "it was to run for ever"
         running.send_signal(signal.SIGINT)
@@ -512,7 +514,7 @@ def interrupted(folder: Path, after: float = 1.5) -> Ended:
     ids=["fixpoint", "regular expression", "functor", "aggregate"],
 )
 def test_ctrl_c_stops_cleanly(tmp_path: Path, program: str) -> None:
-    save(tmp_path, program, m_facts="".join(f"{i}\n" for i in range(2000)))
+    save(tmp_path, program + ".decl unused(x: number)\n", m_facts="".join(f"{i}\n" for i in range(2000)))
     ended = interrupted(tmp_path)
     assert "Traceback" not in ended.err, ended.err[-1500:]
     assert (ended.status, ended.out) == (130, "")
@@ -521,7 +523,7 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path, program: str) -> None:
 
 
 def test_ctrl_c_leaves_earlier_results_alone(tmp_path: Path) -> None:
-    save(tmp_path, DIVERGES)
+    save(tmp_path, DIVERGES + ".decl unused(x: number)\n")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "n.csv").write_text("old\n")
     assert interrupted(tmp_path).status == 130

@@ -11,7 +11,7 @@ import io
 import pstats
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import mean, median
@@ -47,28 +47,36 @@ class Timed(sqlite3.Connection):
         super().__init__(*arguments, **options)
         self.spent: dict[str, Spent] = {}
 
-    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        if not Timed.timing:
-            return super().execute(sql, parameters)
-        began = time.perf_counter()
-        cursor = super().execute(sql, parameters)
-        self._note(sql, time.perf_counter() - began, cursor.rowcount, 1, parameters)
-        return cursor
+    def cursor(self, factory: Any = None) -> Any:
+        return super().cursor(factory or TimedCursor)
 
-    def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
-        if not Timed.timing:
-            return super().executemany(sql, parameters)
-        given = list(parameters)
-        began = time.perf_counter()
-        cursor = super().executemany(sql, given)
-        self._note(sql, time.perf_counter() - began, cursor.rowcount, len(given), given[0] if given else ())
-        return cursor
+    def execute(self, sql: str, parameters: Any = (), /) -> Any:
+        return self.cursor().execute(sql, parameters)
 
-    def _note(self, sql: str, seconds: float, rows: int, runs: int, parameters: Any) -> None:
+    def executemany(self, sql: str, parameters: Any, /) -> Any:
+        return self.cursor().executemany(sql, parameters)
+
+    def note(self, sql: str, seconds: float, rows: int, runs: int, parameters: Any) -> None:
         found = self.spent.setdefault(sql, Spent(parameters))
         found.ms.append(seconds * 1000)
         found.runs += runs
         found.rows += max(rows, 0)
+
+
+class TimedCursor(sqlite3.Cursor):
+    def execute(self, sql: str, parameters: Any = (), /) -> TimedCursor:
+        return self._timed(sql, 1, parameters, lambda: super(TimedCursor, self).execute(sql, parameters))
+
+    def executemany(self, sql: str, parameters: Any, /) -> TimedCursor:
+        given = list(parameters)
+        return self._timed(sql, len(given), given[0] if given else (), lambda: super(TimedCursor, self).executemany(sql, given))
+
+    def _timed(self, sql: str, runs: int, parameters: Any, run: Callable[[], object]) -> TimedCursor:
+        began = time.perf_counter()
+        run()
+        if Timed.timing and isinstance(self.connection, Timed):
+            self.connection.note(sql, time.perf_counter() - began, self.rowcount, runs, parameters)
+        return self
 
 
 def profile(workload: Workload, strategy: str, series: str, top: int) -> None:

@@ -90,11 +90,6 @@ def test_readme_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert result["closure"] == {("a", "b")}
 
 
-def test_demo_plays_to_its_end() -> None:
-    done = subprocess.run([sys.executable, "-m", "examples.demo", "--once"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "each copy, kept by changes alone, equals the view computed anew" in " ".join(done.stdout.split())
-
-
 def test_nothing_speaks_of_a_machine() -> None:
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     texts = {

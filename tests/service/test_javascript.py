@@ -47,7 +47,9 @@ def node() -> list[str]:
 @pytest.mark.parametrize("name", sorted(path.name for path in (HERE / "javascript").glob("*.test.mjs")))
 def test_in_node(name: str) -> None:
     environment = os.environ | {"VIGILOG_PYTHON": sys.executable}
-    done = subprocess.run([*node(), "--test", str(HERE / "javascript" / name)], env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [*node(), "--test", "--test-timeout=120000", str(HERE / "javascript" / name)], env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -97,3 +97,25 @@ def test_a_warehouse_is_where_it_was(spark: SparkSession, tmp_path: Path, monkey
     with pytest.raises(DataError, match="cannot be another") as error:
         open_program(data=tmp_path / "data", warehouse=str(tmp_path / "elsewhere"))
     assert error.value.code == "warehouse"
+
+
+@pytest.mark.parametrize("few", [5, 100_000])
+def test_rows_take_the_place_of_those_with_their_key(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(large, "FEW_ROWS", few)
+    with open_program(f"{PROGRAM}.key item(i)\n", data=tmp_path / "data", memory=0) as db:
+        db.apply({"insert": {"item": [(1, 9), (2, 2), (100, 7)]}})
+        with pytest.raises(DataError, match="same key"):
+            db.load("item", many(tmp_path, 40))
+        db.load("item", many(tmp_path, 40), upsert=True)
+        expected = {(number, number % 5) for number in range(40)} | {(100, 7)}
+        assert set(map(tuple, db.frame("item").collect())) == expected and db.tx == 2
+        (tmp_path / "more.csv").write_text("i,n\n3,8\n")
+        assert db.load("item", tmp_path / "more.csv", upsert=True).deltas["some"].minus == {(3, 3)}
+        (tmp_path / "twice.csv").write_text("i,n\n3,8\n3,9\n")
+        with pytest.raises(DataError, match="same key"):
+            db.load("item", tmp_path / "twice.csv", upsert=True)
+        with pytest.raises(DataError, match="has no key"):
+            db.load("other", many(tmp_path, 4), upsert=True)
+        assert db.verify().problems == []

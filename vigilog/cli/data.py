@@ -107,6 +107,7 @@ def load(
     sync: Annotated[
         bool, typer.Option("--sync", help="Make the relation equal to the source, in one transaction of the differences.")
     ] = False,
+    upsert: Annotated[bool, typer.Option("--upsert", help="Let rows take the place of those with their key.")] = False,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="An option as `.input` has them, like IO=json.", show_default=False),
@@ -114,9 +115,11 @@ def load(
 ) -> None:
     """Adds the rows of a source to a base relation, in one transaction."""
     options = pairs(option, "--option")
+    if sync and upsert:
+        raise UsageError("--sync and --upsert: it is one or the other")
     with interruptible(), progress() as report, _opened(data, report) as db:
         before = db.tx
-        outcome = (db.sync if sync else db.load)(relation, source, **options)
+        outcome = db.sync(relation, source, **options) if sync else db.load(relation, source, upsert=upsert, **options)
         changed = counted(db.book.changed(outcome.tx), "row") if outcome.tx > before else "no row"
         print(f"transaction {outcome.tx}: {changed} of {relation} changed")
 

@@ -43,6 +43,7 @@ from vigilog.executors.mixed import MixedViews
 from vigilog.executors.views import Views
 from vigilog.executors.watch import Report
 from vigilog.files.place import Place, is_uri
+from vigilog.files.reader import files
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
@@ -424,7 +425,7 @@ class Durable(Database):
             self.views.apply(undo, lambda _: look(), keep=False)
 
     def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
-        """What views gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
+        """What views of the program gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
         with self.lock, damage(self.file.path):
             if since < self.book.log.first:
                 raise DataError(f"changes after {since} are not all retained: the oldest are after {self.book.log.first}", "gap")
@@ -432,7 +433,8 @@ class Durable(Database):
                 raise DataError(f"there is no transaction {since} yet: the last is {self.tx}", "future")
             found = list(self.book.log.changes(since, until))
         for tx, view, said in found:
-            yield tx, view, self.book.delta(view, said, tx)
+            if view not in self.queries.names and self.book.knew(view, tx):  # of queries that are not followed any more nothing is known
+                yield tx, view, self.book.delta(view, said, tx)
 
     keeps_changes = True
 
@@ -446,25 +448,36 @@ class Durable(Database):
 
     # -- large data
 
-    def load(self, relation: str, source: str | Path | Place, **options: str) -> Outcome:
-        """Adds the rows of a file, folder or table to a base relation, in one transaction; `options` are those of `.input`, like `IO="parquet"`."""
-        return self._change(relation, source, options, replacing=False, kind="load")
+    def load(self, relation: str, source: str | Path | Place, *, upsert: bool = False, **options: str) -> Outcome:
+        """Adds the rows of a file, folder or table to a base relation, in one transaction; `options` are those of `.input`, like `IO="parquet"`.
+
+        With `upsert` a row takes the place of the one with its key.
+        """
+        return self._change(relation, source, options, replacing=False, upsert=upsert, kind="load")
 
     def sync(self, relation: str, source: str | Path | Place, **options: str) -> Outcome:
         """Makes a base relation equal to a file, folder or table, in one transaction that holds only the differences."""
         return self._change(relation, source, options, replacing=True, kind="sync")
 
-    def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], *, replacing: bool, kind: str) -> Outcome:
+    def _change(
+        self, relation: str, source: str | Path | Place, options: Mapping[str, str], *, replacing: bool, kind: str, upsert: bool = False
+    ) -> Outcome:
         ensure_known(self.program, relation)
         place = source if isinstance(source, Place) else source_place(self.program, relation, str(source), options)
         with self.lock, damage(self.file.path):
             if relation not in self.base:
                 raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
+            if upsert and relation not in self.program.keys:
+                raise DataError(f"{relation} has no key by which rows could take the place of others; declare one (.key)", "key")
+            if place.local and place.format != "delta":
+                files(place)  # what is not there is said before Spark starts
             if relation not in self.large and choose("auto", [place], large=SMALL_FILE).engine == "embedded":
                 rows = set(read(place))
+                if upsert:
+                    return self.take({"upsert": {relation: list(rows)}}, kind=kind)
                 gone = self.rows(relation) - rows if replacing else set[Row]()
                 return self.take({"delete": {relation: list(gone)}, "insert": {relation: list(rows)}}, kind=kind)
-            return self.store.change(relation, place, replacing=replacing, kind=kind)
+            return self.store.change(relation, place, replacing=replacing, upsert=upsert, kind=kind)
 
     # -- streams and sinks
 

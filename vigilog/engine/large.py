@@ -186,14 +186,22 @@ class Large:
             return bulk.write(home, found.exact, self.warehouse, "snapshot-0")
 
     def change(
-        self, relation: str, wanted: Place | Iterable[Row], *, replacing: bool, kind: str, source: tuple[str, Any] | None = None
+        self,
+        relation: str,
+        wanted: Place | Iterable[Row],
+        *,
+        replacing: bool,
+        kind: str,
+        upsert: bool = False,
+        source: tuple[str, Any] | None = None,
     ) -> Outcome:
-        """Adds what a source has to a relation, or makes them equal, in one transaction; the position of the source is committed with it."""
+        """Adds what a source has to a relation, or puts it in the place of what has the same key, or makes them equal, in one transaction; the position of the source is committed with it."""
         home = self.db.homes[relation]
         with closing(self._bulk()) as bulk:
             current = self.source(relation)
-            difference = bulk.compare(home, current, wanted, replacing=replacing)
             declaration = self.db.program.relations[relation]
+            key = [bulk.frames.layout.columns[home][column] for column in self.db.program.keys[relation]] if upsert else ()
+            difference = bulk.compare(home, current, wanted, replacing=replacing, key=key)
             fits = relation not in self.db.large and size(declaration.types, difference.came) <= self.memory // 4
             if difference.rows <= FEW_ROWS or (fits and difference.rows <= 10 * FEW_ROWS):
                 delta = bulk.rows(home, difference)

@@ -20,7 +20,7 @@ from vigilog.store.log import Log, Said
 from vigilog.store.segments import Segments
 
 MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
-LOOK_EVERY = 1_000  # so many transactions pass between two looks at what need not be retained
+LOOK_EVERY = 1_000  # at most so many transactions pass between two looks at what need not be retained
 
 
 class Counting:
@@ -73,7 +73,7 @@ class Book:
 
     def committed(self, tx: int) -> None:
         self.log.last = tx
-        if tx % LOOK_EVERY == 0:
+        if tx % min(LOOK_EVERY, max(1, int(self.retain.get("transactions", LOOK_EVERY)))) == 0:
             self.prune()
 
     def note_source(self, name: str, position: Any) -> None:
@@ -107,12 +107,20 @@ class Book:
 
     def delta(self, relation: str, said: Said, tx: int | None = None) -> Delta:
         """The rows of what was said; in a transaction of the past, in the words of the program then."""
-        gained, lost = (self.program, self.program) if tx is None or tx > self.defined else (self._program_at(tx), self._program_at(tx - 1))
+        gained, lost = (self.program, self.program) if tx is None else self._words(tx)
         plus, minus = said.get("plus", []), said.get("minus", [])
         return Delta(
             self._rows(gained.relations[relation], plus) if plus else frozenset(),
             self._rows(lost.relations[relation], minus) if minus else frozenset(),
         )
+
+    def knew(self, relation: str, tx: int) -> bool:
+        """Whether a relation was one of the program after a transaction, or before it."""
+        return any(relation in program.relations for program in self._words(tx))
+
+    def _words(self, tx: int) -> tuple[Program, Program]:
+        """The programs in whose words a transaction says what came, and what went."""
+        return (self.program, self.program) if tx > self.defined else (self._program_at(tx), self._program_at(tx - 1))
 
     @cached_property
     def defined(self) -> int:

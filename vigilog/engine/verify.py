@@ -153,14 +153,15 @@ def _check_views(db: Durable, found: Verified, base: Rows) -> None:
                 found.compare(f"view {name}", db.view(name), right[name])
     oldest = db.oldest
     with found.checking(f"changes of views since {oldest}", db):
-        now = {name: right[name] for name in near}
+        told = [name for name in near if name in db.outputs]  # queries are told since they are followed
+        now = {name: right[name] for name in told}
         undo = {name: delta.inverse() for name, delta in db.book.since(oldest, [*base.keys() - db.large]).items()}
         before = {name: undo[name].apply(rows) if name in undo else rows for name, rows in base.items()}
-        then = _computed(db, before, "embedded" if found.by == "spark" else found.by, near)
+        then = _computed(db, before, "embedded" if found.by == "spark" else found.by, told)
         for _, view, delta in db.changes(oldest):
             if view in then:
                 then[view] = _followed(found, view, then[view], delta)
-        for name in near:
+        for name in told:
             found.compare(f"changes of {name} since {oldest}", then[name], now[name])
 
 

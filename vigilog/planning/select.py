@@ -8,7 +8,7 @@ every literal that could be is guarded, so that undefined means false, negated o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -48,7 +48,7 @@ LARGE_EXPRESSION = 30  # nodes; a larger one that a variable stands for is compu
 
 @dataclass(frozen=True)
 class Choice:
-    """How a rule is to be read: which atom comes first (the recent one), from which tables, how large each relation is.
+    """How a rule is to be read: which atom comes first (the recent one), from which tables, how large each relation is, and how many distinct values its columns have.
 
     `prefix` keeps the parameters of several statements apart. `window` names a column of the first atom's table that numbers its rows: only those above `:since` and not above `:until` count.
     Relations in `large` are never sent around: what is known before one is joined goes to where its rows are, and aggregates of it are computed for known bindings only.
@@ -57,6 +57,7 @@ class Choice:
     first: int | None = None
     table: Callable[[int, Atom], str] | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
+    distinct: Mapping[str, Sequence[float]] = field(default_factory=dict)
     prefix: str = ""
     window: str = ""
     large: Collection[str] = ()
@@ -155,7 +156,7 @@ class _Query:
                 return
             atoms = [(i, part) for i, part in pending if isinstance(part, Atom) and self.computable(part)]
             if atoms:
-                index, atom = cheapest(atoms, self.env.keys(), self.builder.choice.rows)
+                index, atom = cheapest(atoms, self.env.keys(), self.builder.choice.rows, self.builder.choice.distinct)
                 self.join(index, atom)
                 self.wanted.subtract(_asked(atom))
                 pending = [(i, part) for i, part in pending if i != index]
@@ -512,7 +513,7 @@ class _Query:
         """Solves an aggregate's body; its atoms read whole relations, and never the recent rows of a rule's own atoms."""
         choice = self.builder.choice
         self.counting = True
-        self.builder.choice = Choice(rows=choice.rows, prefix=choice.prefix, large=choice.large)
+        self.builder.choice = Choice(rows=choice.rows, distinct=choice.distinct, prefix=choice.prefix, large=choice.large)
         self.solve(body)
         self.builder.choice = choice
 

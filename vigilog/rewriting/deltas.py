@@ -55,8 +55,13 @@ class Variant:
 
 
 def losing(rule: Rule, changes: Changes, recent: int | None = None) -> Iterator[Variant]:
-    """Finds rows of the head's relation that may have lost a proof: through a change, or through the recent rows at a place."""
-    choices = [list(_before(literal, changes)) if index != recent else [(literal, RECENT)] for index, literal in enumerate(rule.body)]
+    """Finds rows of the head's relation that may have lost a proof: through a change, or through the recent rows at a place.
+
+    Proofs of recent rows that a change took part in need not be looked for: those of the change have found them, for the component is still as it was.
+    """
+    choices = [list(_before(literal, changes)) for literal in rule.body]
+    if recent is not None:
+        choices = [ways[:1] if index != recent else [(rule.body[recent], RECENT)] for index, ways in enumerate(choices)]
     for chosen in product(*choices):
         if any(source in (LOST, GAINED, RECENT) for _, source in chosen):
             yield _matching(rule, [part for part in chosen if part[0] is not None])  # type: ignore[misc]  # what is None is left out

@@ -153,8 +153,13 @@ def calls(context: Context) -> APIRouter:
         rights = rights_of(request)
         rights.require_define()
         rights.require_write([given.relation])
-        outcome = await hub.write(lambda: (db.sync if given.sync else db.load)(given.relation, given.source, **given.options))
+        outcome = await hub.write(_load, given)
         return answered({"tx": outcome.tx, "views": await hub.read(_noted, outcome.tx) if outcome.far else _counts(outcome.deltas)})
+
+    def _load(given: models.Load) -> Outcome:
+        if given.sync:
+            return db.sync(given.relation, given.source, **given.options)
+        return db.load(given.relation, given.source, upsert=given.upsert, **given.options)
 
     @router.get("/status", response_model=None)
     async def status(request: Request) -> Response:

@@ -96,6 +96,7 @@ class Load(BaseModel):
     relation: str
     source: str
     sync: bool = False
+    upsert: bool = False
     options: dict[str, str] = {}
 
 

@@ -253,7 +253,10 @@ class DemandMachine:
         return _Step(rule.head.relation, statements, rule.head.relation in self.told.relations)
 
     def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> tuple[str, dict[str, Any], bool]:
-        chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0, rows=self.expected(rows), window="rowid" if window else ""))
+        read = {atom.relation for atom, _ in atoms(rule.body)} & self.physical.keys()
+        distinct = {name: self.tables.distinct(self.physical[name][0]) for name in read}
+        choice = Choice(first=0, rows=self.expected(rows), distinct=distinct, window="rowid" if window else "")
+        chosen = select(rule, self.layout, self.tables.dialect, choice)
         self.serve(chosen.searches)
         sql, target = chosen.sql.sql("sqlite", normalize_functions=False), rule.head.relation
         into = "" if target in self.told.relations else f"INSERT OR IGNORE INTO {quote(self.layout.tables[target])} "

@@ -52,6 +52,9 @@ class Maintainer:
         self.label = tables.label()
         self.base: dict[str, _BaseStatements] = {}
         self.clearing: dict[str, tuple[str, str]] = {}
+        self.prepared: dict[
+            object, tuple[dict[str, Change], Plan | None]
+        ] = {}  # what each kind of change can reach, and how it is followed
         self.derived = self.rounds = 0
         if not tables.durable:
             tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
@@ -75,8 +78,11 @@ class Maintainer:
 
         Without `keep` everything is as before afterwards. More rows than the budget are not derived on demand: then it raises OverBudget, and nothing has changed.
         """
-        reachable = self._reachable(changes)
-        plan = self.views.plan(reachable, self.sizes) if self.views else None
+        kind = tuple((name, bool(delta.minus), bool(delta.plus)) for name, delta in changes.items())
+        if kind not in self.prepared:
+            reachable = self._reachable(changes)
+            self.prepared[kind] = reachable, self.views.plan(reachable, self.sizes) if self.views else None
+        reachable, plan = self.prepared[kind]
         for keeper in self.keepers:
             keeper.prepare(reachable)
         try:

@@ -17,7 +17,7 @@ from vigilog.executors.embedded.prove import Prover
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.fixpoint import recursive_positions
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Program, Rule
+from vigilog.language.syntax import Atom, Program, Rule, atoms
 from vigilog.planning.select import Choice, select
 from vigilog.rewriting.deltas import CANDIDATE, GAINED, LOST, NEW, RECENT, Variant, gaining, losing, proving
 from vigilog.rewriting.states import Change
@@ -46,6 +46,12 @@ class StoredComponent:
         self.prover = Prover(program, component, tables, sizes) if component.recursive else None
         self.plans: dict[object, tuple[_Search, _Search]] = {}
         self.proofs: _Search | None = None
+        self.put_in = {
+            (relation, kind): f"INSERT INTO {self.own[relation]} SELECT {self.columns[relation]} FROM {self._table(relation, kind)} "
+            f"WHERE {tables.numbering(relation)} > ?"
+            for relation in component.relations
+            for kind in ("back", "plus")
+        }
         self.doubtful = DOUBTFUL
         self.derived = self.rounds = 0
         for relation in component.relations:
@@ -120,8 +126,7 @@ class StoredComponent:
         """Rows that were found go into the relation."""
 
         def settle(relation: str, since: int, number: int) -> int:
-            table, place = self._table(relation, kind), self.tables.numbering(relation)
-            self.tables.execute(f"INSERT INTO {self.own[relation]} SELECT {self.columns[relation]} FROM {table} WHERE {place} > {since}")
+            self.tables.execute(self.put_in[relation, kind], (since,))
             return number
 
         return settle
@@ -214,7 +219,9 @@ class StoredComponent:
         read = variant.rule.body[variant.first]
         recent = variant.sources[variant.first] == RECENT and isinstance(read, Atom)
         window = self.tables.numbering(read.relation) if recent and isinstance(read, Atom) else ""
-        chosen = select(variant.rule, self.tables.layout, self.tables.dialect, Choice(variant.first, table, self.sizes, window=window))
+        distinct = {atom.relation: self.tables.distinct(atom.relation) for atom, _ in atoms(variant.rule.body)}
+        choice = Choice(variant.first, table, self.sizes, distinct, window=window)
+        chosen = select(variant.rule, self.tables.layout, self.tables.dialect, choice)
         self.tables.serve(chosen.searches)
         sql = chosen.sql.sql("sqlite", normalize_functions=False)
         return f"INSERT OR IGNORE INTO {quote(self.work(rule.head.relation, kind))} {sql}", dict(chosen.parameters), rule.head.relation

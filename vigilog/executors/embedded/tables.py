@@ -19,6 +19,7 @@ from vigilog.planning.sqlite import AFFINITY, AGGREGATES, SqliteDialect, decoder
 
 _LIMITS = ("stack overflow", "too many", "at most", "too deep", "Expression tree", "too big", "too large")
 FEW = 20  # up to so many rows are looked up one by one
+SAMPLE = 1_000  # so many rows are looked at to see how many different values a column has
 CACHE_KIB = 2_000_000
 STEPS_BETWEEN_LOOKS = 200_000
 _LABELS = count(1)
@@ -48,6 +49,7 @@ class Tables:
         self.undefined = 0
         self.statements = 0
         self.orders: dict[str, list[Order]] = {}
+        self.estimates: dict[str, tuple[float, ...]] = {}
         self.added: list[tuple[str, Order]] = []  # indexes made since the transaction began
         self.registered: set[str] = set()
         self.encoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}  # None for a relation whose rows are stored as they are
@@ -123,6 +125,19 @@ class Tables:
 
     def count(self, relation: str) -> int:
         return int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}").fetchone()[0])
+
+    def distinct(self, relation: str) -> tuple[float, ...]:
+        """How many different values each column of a relation is expected to have, judged by some of its rows; empty if it has none."""
+        columns = self.layout.columns[relation] if self.layout.program.relations[relation].attributes else ()
+        if columns and not self.estimates.get(relation):
+            table, rows = quote(self.layout.tables[relation]), self.count(relation)
+            counted = ", ".join(f"count(DISTINCT {quote(column)})" for column in columns)
+            found = self.execute(f"SELECT {counted} FROM (SELECT * FROM {table} LIMIT {SAMPLE})").fetchone()
+            read = min(rows, SAMPLE)
+            self.estimates[relation] = (
+                tuple(different * rows / read if 2 * different > read else different for different in found) if rows else ()
+            )
+        return self.estimates.get(relation, ())
 
     def rows(self, relation: str) -> Iterator[Row]:
         """All rows as values, sorted."""

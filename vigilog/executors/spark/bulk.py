@@ -44,11 +44,16 @@ class Bulk:
     def __init__(self, program: Program, watch: Watch) -> None:
         self.frames = Frames(session(), program, watch)
 
-    def compare(self, relation: str, current: Source, wanted: Source, *, replacing: bool) -> Difference:
-        """From what a relation has to what it is to have; unless that is `replacing` the old, nothing goes."""
+    def compare(self, relation: str, current: Source, wanted: Source, *, replacing: bool, key: Sequence[str] = ()) -> Difference:
+        """From what a relation has to what it is to have; unless that is `replacing` the old, only rows go whose `key` a new one has."""
         new, old = keeping.load(self.frames, relation, wanted), keeping.load(self.frames, relation, current)
         plus = _less(new.exact, old.exact) if old.rows else new.exact
-        minus = _less(old.exact, new.exact) if replacing and old.rows else old.exact.limit(0)
+        if key:
+            columns = [f"`{name}`" for name in plus.columns]
+            same = old.exact.join(plus.select(*(f"`{name}`" for name in key)), list(key), "left_semi").select(*columns)
+            minus = _less(same, new.exact)  # of two new rows with one key, one of which is there, neither goes: the key is judged later
+        else:
+            minus = _less(old.exact, new.exact) if replacing and old.rows else old.exact.limit(0)
         return self._settled(plus, minus)
 
     def rows(self, relation: str, difference: Difference) -> Delta:

@@ -1,0 +1,1 @@
+"""What the demo is made of: a program, its data, its processes, its story."""
