@@ -76,7 +76,7 @@ def test_ask_why_and_what_if_take_a_data_folder(folder: Path) -> None:
     assert vigilog(folder, "view", "d", "edge").out == "a\tb\nb\tc\nc\td\n", "nothing was applied"
     assert vigilog(folder, "ask", "d", "closure(x, y)", "-F", ".").status == 2
     assert vigilog(folder, "ask", "p.dl", "closure(x, y)", "--at", "0") == Ended(
-        2, "", "error[usage]: --at needs a data folder: a program alone has no past\n"
+        2, "", "error[usage]: --at needs a data folder or a server: a program alone has no past\n"
     )
 
 

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.serving import Served
+from tests.service.serving import PROGRAM, Served
+from vigilog.client import connect
+
+PRICES = """
+.decl price(item: symbol, day: date, amount: decimal(6,2))
+.key price(item)
+.decl dear(item: symbol, day: date, amount: decimal(6,2))
+.output dear
+.key dear(item)
+dear(i, d, a) :- price(i, d, a), a > 10.
+"""
 
 Serve = Callable[..., Served]
 
@@ -29,3 +39,21 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 @pytest.fixture
 def server(serve: Serve) -> Served:
     return serve()
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server for all tests of a file that leave it alive."""
+    server = Served(tmp_path_factory.mktemp("lasting"), program=PROGRAM + PRICES).start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def shared(lasting: Served) -> Served:
+    """That server, without rows."""
+    with connect(lasting.url) as client:
+        client.tell(delete={"edge": client.ask("edge(x, y)"), "price": client.ask("price(i, d, a)")})
+        for found in client.subscriptions():
+            client.cancel(found["name"])
+    return lasting

@@ -7,19 +7,27 @@ from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vigilog.cli.arguments import ProgramFactsOption, ProgramFolderOrAddress, TokenOption, examples, is_address, opened, pairs, print_rows
-from vigilog.client import Client, Disconnected, Event, Snapshot, connect
-from vigilog.client.lines import line, text_lines, told, views_json
 from vigilog.core.errors import UsageError
 from vigilog.core.proofs import Proof
 from vigilog.engine.subscribed import subscribed
 from vigilog.engine.watch import to_line
 
+if TYPE_CHECKING:
+    from vigilog.client import Client, Event
+
 app = typer.Typer()
+
+
+def connect(url: str, token: str | None) -> Client:
+    """A client; what it needs is loaded only now, for most commands do without."""
+    from vigilog import client
+
+    return client.connect(url, token)
 
 
 class Precision(StrEnum):
@@ -96,6 +104,8 @@ def subscribe(
 
 
 def _follow(client: Client, view: list[str], bound: dict[str, str], *, once: bool, as_json: bool, **wishes: Any) -> None:
+    from vigilog.client import Disconnected, Snapshot
+
     what = view if len(view) > 1 else view[0]
     with client.subscribe(what, bind=client.bound(view, bound), **wishes) as changes:
         last: Event | None = None
@@ -109,6 +119,8 @@ def _follow(client: Client, view: list[str], bound: dict[str, str], *, once: boo
 
 
 def _print(event: Event, columns: Any, *, as_json: bool) -> None:
+    from vigilog.client.lines import line, text_lines
+
     if not as_json:
         for text in text_lines(event, columns):
             print(text)
@@ -129,6 +141,8 @@ def why(url: str, token: str | None, goal: str) -> Proof | None:
 
 
 def what_if(url: str, token: str | None, transaction: str) -> None:
+    from vigilog.client.lines import views_json
+
     with connect(url, token) as client:
         preview = client.what_if(transaction.encode())
     print(to_line({"views": views_json(preview.columns, preview.views)}))
@@ -136,6 +150,8 @@ def what_if(url: str, token: str | None, transaction: str) -> None:
 
 def tell(url: str, token: str | None, lines: Iterable[str | bytes]) -> bool:
     """Whether all lines were taken."""
+    from vigilog.client.lines import told
+
     fine = True
     with connect(url, token) as client:
         for answer in told(client, lines):

@@ -20,7 +20,7 @@ from vigilog.client.calls import Operations, Transaction
 from vigilog.client.columns import Columns
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
-from vigilog.client.events import Change, Event, Snapshot, Stale, Subscribed
+from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
 from vigilog.client.server import Server
 from vigilog.client.subscription import Subscription, follow
 from vigilog.client.views import Kept, OneView, SeveralViews
@@ -199,10 +199,9 @@ class AsyncChanges:
         return self._socket is not None
 
     async def begin(self) -> None:
-        """Waits for the server's promise. Raises what the server refuses with."""
-        while not isinstance(await self._step(), Subscribed | None):
+        """Waits until the server has promised something. Raises what it refuses with."""
+        while isinstance(await self._step(), Disconnected):
             self._given = True
-        self._given = False
 
     async def get(self) -> Event | None:
         """The next event of any kind; None if none will come."""
@@ -345,8 +344,13 @@ class AsyncFeed:
             raise UsageError("a callback cannot wait for what comes after it")
         come = asyncio.Event()
         self.copy.when(tx, come.set)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(come.wait(), timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                await come.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self.copy.give_up(come.set)
         return self.copy.reached(tx)
 
     async def close(self) -> None:

@@ -123,16 +123,9 @@ def read(response: Response, kind: type[S]) -> S:
 def body(said: Any) -> bytes:
     """JSON of values: dates, timestamps and decimals as text."""
     try:
-        return msgspec.json.encode(said, enc_hook=_plain)
+        return msgspec.json.encode(said)
     except (TypeError, OverflowError, UnicodeEncodeError) as reason:
         raise DataError(f"this cannot be sent: {reason}", "value") from None
-
-
-def _plain(value: Any) -> Any:
-    """Rows may come from anything that can be gone through."""
-    if isinstance(value, Iterable):
-        return list(value)
-    raise TypeError(f"{value!r} is no value of Vigilog")
 
 
 class Operations(TypedDict, total=False):
@@ -152,7 +145,15 @@ def _transaction(given: Transaction | None, operations: Operations) -> bytes:
     """A transaction that is given as a whole, or by its operations."""
     if given is not None and operations:
         raise UsageError("a transaction is given as a whole, or by its operations; not both")
-    return given if isinstance(given, bytes) else body(operations if given is None else given)
+    if isinstance(given, bytes):
+        return given
+    stated: Mapping[str, Any] = operations if given is None else given
+    return body({name: _lists(facts) for name, facts in stated.items()})
+
+
+def _lists(facts: Any) -> Any:
+    """Rows may come from anything that can be gone through, as an Answer or a frame's tuples."""
+    return {name: list(rows) for name, rows in facts.items()} if isinstance(facts, Mapping) else facts
 
 
 def tell(transaction: Transaction | None, key: str | None, operations: Operations) -> Play[Told]:

@@ -103,14 +103,14 @@ class Copy:
         self._tell(error)
 
     def end(self, error: Exception | None) -> None:
-        """The copy is kept no more."""
-        with self.lock:
-            self.ended, self.error = True, error or self.error
-            self._wake()
+        """The copy is kept no more. Those who wait hear of it after those who are called back."""
         if error is not None and self.whole:
             log.error("a view is no longer kept: %s", error, exc_info=None if isinstance(error, VigilogError) else error)
         if error is not None:
             self._tell(error)
+        with self.lock:
+            self.ended = True
+            self._wake()
 
     def _tell(self, error: Exception) -> None:
         self.error = error
@@ -127,6 +127,11 @@ class Copy:
         with self.lock:
             self._waiting.append((tx, wake))
             self._wake()
+
+    def give_up(self, wake: Call) -> None:
+        """Whoever is waked by this waits no longer."""
+        with self.lock:
+            self._waiting = [entry for entry in self._waiting if entry[1] != wake]
 
     def reached(self, tx: int) -> bool:
         """Whether it has come to a position. Raises what ended it before."""

@@ -6,7 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -20,7 +20,7 @@ from vigilog.client.calls import Operations, Transaction
 from vigilog.client.columns import Columns
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
-from vigilog.client.events import Change, Event, Snapshot, Stale, Subscribed
+from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
 from vigilog.client.server import Server
 from vigilog.client.subscription import Subscription, follow
 from vigilog.client.views import Kept, OneView, SeveralViews
@@ -177,6 +177,7 @@ class Changes:
         self._client, self._subscription = client, subscription
         self._running = Running(follow(subscription))
         self._socket: ClientConnection | None = None
+        self._sockets = ExitStack()
         self._closing = threading.Event()
         self._given, self._well = False, True
         self._until: float | None = None  # when the pause that is under way ends
@@ -202,10 +203,9 @@ class Changes:
         return self._socket is not None
 
     def begin(self) -> None:
-        """Waits for the server's promise. Raises what the server refuses with."""
-        while not isinstance(self._step(None), Subscribed | None):
+        """Waits until the server has promised something. Raises what it refuses with."""
+        while isinstance(self._step(None), Disconnected):
             self._given = True
-        self._given = False
 
     def get(self, timeout: float | None = None) -> Event | None:
         """The next event of any kind; None if none has come in so many seconds, or none will come."""
@@ -286,7 +286,7 @@ class Changes:
         match effect:
             case Open():
                 with losing():
-                    self._socket = connect_socket(self._client.server.socket_url, **self._client.server.socket)
+                    self._socket = self._sockets.enter_context(connect_socket(self._client.server.socket_url, **self._client.server.socket))
                 self._client.server.reached = True
                 if self._closing.is_set():
                     self._disconnect()
@@ -322,10 +322,9 @@ class Changes:
         self._until = None
 
     def _disconnect(self) -> None:
-        socket, self._socket = self._socket, None
-        if socket is not None:
-            with suppress(Lost), self._client.server.losing():
-                socket.close()
+        self._socket = None
+        with suppress(Lost), self._client.server.losing():
+            self._sockets.close()
 
 
 class Feed:
@@ -357,7 +356,8 @@ class Feed:
             raise UsageError("a callback cannot wait for what comes after it")
         come = threading.Event()
         self.copy.when(tx, come.set)
-        come.wait(timeout)
+        if not come.wait(timeout):
+            self.copy.give_up(come.set)
         return self.copy.reached(tx)
 
     def close(self) -> None:

@@ -33,8 +33,8 @@ def subscribed(
         else:
             first = list(_past(db, since))
     for tx, deltas in first:
-        if (found := kept.answer(tx, deltas)) is not None or since is None:
-            yield found or {"tx": tx, "views": {}}
+        if (found := kept.answer(tx, deltas, whole=since is None)) is not None:
+            yield found
     if once or not isinstance(db, Durable):
         return
     followed = [db.stream(relation) for relation in streams(db.program)]
@@ -80,9 +80,10 @@ class Kept:
         except ValueError as reason:
             raise UsageError(f"--bind: {reason}") from None
 
-    def answer(self, tx: int, deltas: Mapping[str, Delta]) -> dict[str, Any] | None:
+    def answer(self, tx: int, deltas: Mapping[str, Delta], *, whole: bool = False) -> dict[str, Any] | None:
+        """What a transaction changed of it, if anything; a first answer also tells what is empty."""
         wanted = {view: self._own(view, deltas[view]) for view in self.views if view in deltas}
-        views = {view: delta_json(self.program, view, delta) for view, delta in wanted.items() if delta}
+        views = {view: delta_json(self.program, view, delta) for view, delta in wanted.items() if delta or whole}
         return {"tx": tx, "views": views} if views else None
 
     def _own(self, view: str, delta: Delta) -> Delta:
