@@ -12,6 +12,7 @@ import pytest
 
 from tests.golden import GRAPH
 from tests.test_cli import Ended, save, vigilog
+from vigilog.store.file import FORMAT
 
 EDGES = "a\tb\nb\tc\n"
 
@@ -126,7 +127,7 @@ def test_status_and_verify(folder: Path) -> None:
     assert re.search(r"^edge +base +2 +resident$", said, re.MULTILINE)
     assert re.search(r"^closure +view +3 +resident +materialized: closure is recursive", said, re.MULTILINE)
     found = json.loads(vigilog(folder, "status", "d", "--json").out)
-    assert (found["tx"], found["format"], found["outbox_changes"]) == (0, 1, 0)
+    assert (found["tx"], found["format"], found["outbox_changes"]) == (0, FORMAT, 0)
     done = vigilog(folder, "verify", "d")
     assert done.status == 0 and done.out.endswith("parts as they should be, 0 problems (by reference)\n")
     data = (folder / "d" / "vigilog.db").read_bytes()

@@ -21,6 +21,6 @@ class Limits:
     pending: int = 10_000  # rows that wait in memory for one client; what is more waits on the disk
     part: int = 5_000  # rows in one part of a first answer
     large: int = 10_000  # rows of one side of a change from which it is named, and fetched, instead of sent
-    progress: float = 5  # seconds after which an idle client is told how far all is
+    progress: float = 2  # seconds after which an idle client is told how far all is
     heartbeat: float = 15  # seconds after which it is told, news or not
     forget_queries: float = 600  # seconds after which a goal that nobody follows any more is dropped
