@@ -24,6 +24,7 @@ from vigilog.engine.opening import open_program
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import watch
+from vigilog.executors.spark import stored
 from vigilog.files import reader
 from vigilog.language.check import check
 from vigilog.language.printer import show
@@ -127,11 +128,13 @@ def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("case", "strategy"),
-    list(zip(CASES[::3], cycle(["external", "materialized"]), strict=False)),
+    ("case", "strategy", "local"),
+    list(zip(CASES, cycle(["external", "materialized"]), cycle([stored.LOCAL_ROWS, stored.LOCAL_ROWS, 0]), strict=False)),
     ids=lambda part: getattr(part, "path", Path(str(part))).stem,
 )
-def test_changes_on_spark(case: Case, strategy: str, tmp_path: Path) -> None:
+def test_changes_on_spark(case: Case, strategy: str, local: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few rows in this process, and with all rows on Spark, of which what is asked for is fetched."""
+    monkeypatch.setattr(stored, "LOCAL_ROWS", local)
     with opened(case, tmp_path, strategy, engine="spark") as database:
         for step in case.steps:
             assert applied(database, step.transaction) == step.expect, step.transaction
