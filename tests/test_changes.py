@@ -25,6 +25,7 @@ from vigilog.engine.opening import open_program
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import watch
+from vigilog.executors.spark import stored
 from vigilog.files import reader
 from vigilog.language.check import check
 from vigilog.language.printer import show
@@ -128,11 +129,20 @@ def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("case", "way"),
-    list(zip(CASES[::3], cycle(["external", "materialized", "recomputed"]), strict=False)),
+    ("case", "way", "local"),
+    list(
+        zip(
+            CASES[::2],
+            cycle(["external", "materialized", "recomputed"]),
+            cycle([stored.LOCAL_ROWS, stored.LOCAL_ROWS, stored.LOCAL_ROWS, 0]),
+            strict=False,
+        )
+    ),
     ids=lambda part: getattr(part, "path", Path(str(part))).stem,
 )
-def test_changes_on_spark(case: Case, way: str, tmp_path: Path) -> None:
+def test_changes_on_spark(case: Case, way: str, local: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With few rows in this process, and with all rows on Spark, of which what is asked for is fetched."""
+    monkeypatch.setattr(stored, "LOCAL_ROWS", local)
     options: dict[str, Any] = {"strategy": "external", "budget": 0} if way == "recomputed" else {"strategy": way}
     with opened(case, tmp_path, engine="spark", **options) as database:
         for step in case.steps:

@@ -11,8 +11,11 @@ import pytest
 
 from vigilog.core.errors import DataError
 from vigilog.engine import large
+from vigilog.engine.database import Database
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
+from vigilog.executors.spark import stored
+from vigilog.language.check import check
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,3 +122,16 @@ def test_rows_take_the_place_of_those_with_their_key(
         with pytest.raises(DataError, match="has no key"):
             db.load("other", many(tmp_path, 4), upsert=True)
         assert db.verify().problems == []
+
+
+def test_a_table_is_looked_into_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether rows are there, and whether what is lost holds in another way, is asked together once it is known by which columns rules ask."""
+    monkeypatch.setattr(stored, "LOCAL_ROWS", 3)
+    program = ".decl o(i: number, c: number, n: number)\n.decl c(c: number)\n.decl due(i: number, c: number)\n.output due\ndue(i, c) :- o(i, c, n), c(c), n > 2.\n"
+    rows = [(number, number % 2, number % 5) for number in range(20)] + [(4, 0, 3)]
+    with Database(check(program).program, {"o": rows, "c": [(0,)]}, "external", "spark") as db:
+        assert db.apply({"delete": {"o": [(8, 0, 3)]}})["due"].minus == {(8, 0)}
+        assert db.apply({"delete": {"o": [(4, 0, 4), (77, 0, 9)]}}) == {}, "it holds by another row"
+        assert db.stats.statements == 1
+        assert db.apply({"insert": {"o": [(8, 0, 4), (4, 0, 4)]}})["due"].plus == {(8, 0)}
+        assert db.stats.statements == 1

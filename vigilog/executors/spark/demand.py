@@ -2,7 +2,8 @@
 
 Relations of the rules that are not tables are *work relations*. What a rule derives comes to this process while it is little, and goes back as a local relation where Spark joins it; what is much stays
 where it is, with its lineage cut. Rules have read a work relation up to some point; what came since is what they read next. As in the embedded machine, rules of the lowest rank that have something to read
-go first (`rewriting/demand.py` says why): all of them are one query and one action. Rules that read nothing but rows that are here need no Spark at all (`local.py`), so of each rank they go first.
+go first (`rewriting/demand.py` says why): all of them are one query and one action. Rules that read nothing but rows that are here need no Spark at all (`local.py`), so of each rank they go first. Rules that
+ask few things of tables run here, too: what they ask is fetched, by one action for all of them (`lookup.py`).
 
 A join starts at the rows that are new, which are sent to the tables; tables are never sent around, unless they are small (`planning/select.py`), and never written anew for a change (`rewriting/amended.py`).
 """
@@ -10,7 +11,7 @@ A join starts at the rows that are new, which are sent to the tables; tables are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ from vigilog.core.values import Row, Type
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.spark import frames as sizes
 from vigilog.executors.spark.frames import Frames
-from vigilog.executors.spark.local import LocalRule, Rows, is_local
+from vigilog.executors.spark.local import Excess, LocalRule, Matching, Rows, is_local
+from vigilog.executors.spark.lookup import Lookup, Unbound
 from vigilog.executors.spark.stored import Snapshot, rows_of
 from vigilog.executors.watch import Watch
 from vigilog.language.syntax import Atom, Literal, Program, Rule, Variable, Wildcard, atoms, variables
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 COLLECTED_ROWS = 50_000  # up to so many rows of a round come to this process
 MOST_SURPRISES = 2  # so often may a round turn out to give more, which costs an action more
 MOST_PARTS = 8  # of more parts than that, a relation is put together
+MET_ROWS = 10 * COLLECTED_ROWS  # of a rule that meets more rows than that, Spark does the joins
 WORK_ROWS = 10  # what a work relation is expected to hold, for the order of joins
 TAG, UNDEFINED = "__relation", "__undefined"
 
@@ -85,8 +88,14 @@ class _Step:
     rule: Rule
     reads: frozenset[str]
     tables: frozenset[str]
-    local: LocalRule | None
+    near: bool  # whether it can run here, if what it reads comes here
+    rules: dict[frozenset[str], LocalRule] = field(default_factory=dict)
     statements: dict[object, _Statement] = field(default_factory=dict)
+
+    def local(self, late: frozenset[str]) -> LocalRule:
+        if late not in self.rules:
+            self.rules[late] = LocalRule(self.rule, late)
+        return self.rules[late]
 
     @property
     def first(self) -> str:
@@ -116,6 +125,7 @@ class DemandMachine:
         self.work: dict[str, _Work] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self.shown: dict[str, Snapshot] = {}
+        self.lookup = Lookup(self.frames)
         self.derived = self.rounds = self.undefined = self.surprises = self.parts = 0
         self.budget: int | None = None
 
@@ -172,6 +182,7 @@ class DemandMachine:
             for view in {view for view in named if view in self.frames.views}:
                 self.frames.forget(view)
         self.work, self.parts = {}, 0
+        self.lookup.forget()
 
     def close(self) -> None:
         self.frames.close()
@@ -186,15 +197,14 @@ class DemandMachine:
             steps = []
             read = {atom.relation for atom, _ in atoms(rule.body)}
             tables = frozenset(read & self.tables)
-            near = not tables and is_local(rule)
             for place, literal in enumerate(rule.body):
                 if isinstance(literal, Atom) and literal.relation not in self.tables:
                     rest = tuple(other for index, other in enumerate(rule.body) if index != place)
                     ordered = rule.derive(rule.head, body=(literal, *rest))
                     reads = frozenset(atom.relation for atom, _ in atoms(rest)) - tables
-                    steps.append(_Step(number, ordered, reads, tables, LocalRule(ordered) if near else None))
+                    steps.append(_Step(number, ordered, reads, tables, is_local(ordered)))
                     number += 1
-            found.append((2 * rank + (not near), steps))
+            found.append((2 * rank + (bool(tables) or not all(step.near for step in steps)), steps))
         return found
 
     def _plan(self, start: Iterable[str]) -> Plan:
@@ -220,21 +230,57 @@ class DemandMachine:
     def _round(self, steps: Sequence[_Step], since: Mapping[str, int]) -> dict[str, int]:
         """Runs steps from the batches since a number; gives how many new rows each relation got."""
         recent = {relation: self._relation(relation).batches[start:] for relation, start in since.items()}
+        self.lookup.wish_nothing()
+        refused: set[int] = set()
         found: dict[str, list[Row]] = {}
-        distant: list[_Step] = []
-        for step in filter(self._can_hold, steps):
-            if step.local is not None and not any(map(self.is_elsewhere, (step.first, step.target, *step.reads))):
-                rows = [row for batch in recent[step.first] for row in batch.rows]
-                before = step.local.undefined
-                relations = {name: self._relation(name).here for name in step.reads}
-                found.setdefault(step.target, []).extend(step.local.derive(rows, relations))
-                self.undefined += step.local.undefined - before
-            else:
-                distant.append(step)
+
+        def is_open(step: _Step) -> bool:
+            if step.number in refused or not self._is_here(step, fresh):
+                refused.add(step.number)
+                return True
+            try:
+                return not self._derive(step, recent[step.first], found)
+            except (Excess, Unbound):
+                refused.add(step.number)
+                return True
+
+        fresh = {relation: sum(batch.size for batch in batches) for relation, batches in recent.items()}
+        open_ = list(filter(is_open, filter(self._can_hold, steps)))
+        if open_ and not refused and self._fetch():
+            open_ = list(filter(is_open, open_))
         counts = {target: self._add(target, rows) for target, rows in found.items()}
-        for target, number in self._by_spark(distant, recent).items() if distant else ():
+        for target, number in self._by_spark(open_, recent).items() if open_ else ():
             counts[target] = counts.get(target, 0) + number
         return counts
+
+    def _is_here(self, step: _Step, fresh: Mapping[str, int]) -> bool:
+        """Whether a step can run here: what it reads is here, but for what it asks, once, of a table."""
+        if not step.near or any(map(self.is_elsewhere, (step.first, step.target, *step.reads))):
+            return False
+        if not step.tables:
+            return True
+        asked = sum(name in step.tables and self.snapshots[name].settled is not None for name in _read(step.rule))
+        return asked <= 1 and fresh[step.first] <= COLLECTED_ROWS and self.surprises < MOST_SURPRISES
+
+    def _derive(self, step: _Step, recent: Sequence[_Batch], found: dict[str, list[Row]]) -> bool:
+        """Adds what a step derives here. False if it must be asked for first."""
+        rule = step.local(frozenset(name for name in step.tables if self.snapshots[name].settled is not None))
+        tables = {name: self.lookup.table(self.snapshots[name]) for name in step.tables}
+        relations: dict[str, Matching] = {name: self._relation(name).here for name in step.reads}
+        missed, undefined = sum(table.missed for table in tables.values()), rule.undefined
+        rows = (row for batch in recent for row in batch.rows)
+        derived = list(rule.derive(rows, relations | tables, MET_ROWS if tables else None))
+        if sum(table.missed for table in tables.values()) > missed:
+            return False
+        found.setdefault(step.target, []).extend(derived)
+        self.undefined += rule.undefined - undefined
+        return True
+
+    def _fetch(self) -> bool:
+        """Brings here what steps have asked for, by one action. False if that is too much."""
+        done = self.lookup.fetch(COLLECTED_ROWS)
+        self.surprises += not done
+        return done
 
     def _can_hold(self, step: _Step) -> bool:
         """Whether nothing that the rest of a body needs is empty. What comes later is read first by another step."""
@@ -260,7 +306,7 @@ class DemandMachine:
 
     def _collect(self, statements: Sequence[tuple[str, _Statement]]) -> dict[str, int] | None:
         """The new rows, brought here; None if they turn out to be too many for that."""
-        self._configure(partitions=1, adaptive=False)
+        self.frames.configure(partitions=1, adaptive=False)
         targets = list(dict.fromkeys(target for target, _ in statements))
         texts = []
         for target in targets:
@@ -292,7 +338,7 @@ class DemandMachine:
         """The new rows, left where they are: a part of each relation."""
         from pyspark.sql import functions as F
 
-        self._configure(partitions=self.frames.partitions, adaptive=True)
+        self.frames.configure(partitions=self.frames.partitions, adaptive=True)
         targets = list(dict.fromkeys(target for target, _ in statements))
         texts = []
         for target in targets:
@@ -329,10 +375,6 @@ class DemandMachine:
         if known <= sizes.BROADCAST_ROWS:
             return f"SELECT {listed} FROM ({distinct}) c LEFT ANTI JOIN ({read}) f ON {equal}"
         return f"SELECT {listed} FROM (SELECT /*+ SHUFFLE_HASH(c) */ c.*, f.f0 FROM ({distinct}) c LEFT JOIN ({read}) f ON {equal}) WHERE f0 IS NULL"
-
-    def _configure(self, *, partitions: int, adaptive: bool) -> None:
-        self.frames.session.conf.set("spark.sql.shuffle.partitions", str(partitions))
-        self.frames.session.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
 
     # -- relations
 
@@ -418,6 +460,11 @@ def _unnamed(rule: Rule) -> Rule:
         return replace(literal, args=tuple(Wildcard(arg.type) if alone else arg for arg, alone in zip(literal.args, once, strict=True)))
 
     return replace(rule, body=tuple(plain(literal) for literal in rule.body))
+
+
+def _read(rule: Rule) -> Iterator[str]:
+    """The relations of a body, as often as they occur there."""
+    return (atom.relation for atom, _ in atoms(rule.body))
 
 
 def _together(parts: Sequence[DataFrame]) -> DataFrame:

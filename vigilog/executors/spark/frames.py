@@ -90,8 +90,12 @@ class Frames:
         Plans that adapt cost an extra job for each shuffle and lose their partitioning, so a recursion does without.
         """
         self.width = max(1, min(self.partitions, rows // ROWS_A_PARTITION + 1))
-        self.session.conf.set("spark.sql.shuffle.partitions", str(self.width))
-        self.session.conf.set("spark.sql.adaptive.enabled", "false" if recursive or self.width == 1 else "true")
+        self.configure(partitions=self.width, adaptive=not recursive and self.width > 1)
+
+    def configure(self, *, partitions: int, adaptive: bool) -> None:
+        """Sets up the shuffles of what follows."""
+        self.session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        self.session.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
 
     def forget(self, view: str) -> None:
         self.session.catalog.dropTempView(view)

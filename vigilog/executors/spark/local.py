@@ -7,7 +7,7 @@ the columns that are known when an atom is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from vigilog.core.values import Row
 from vigilog.language import functors
@@ -65,7 +65,18 @@ def _enter(index: dict[Row, list[Row]], columns: tuple[int, ...], rows: Iterable
         index.setdefault(tuple([row[column] for column in columns]), []).append(row)
 
 
-Step = Callable[[Iterable[Binding], Mapping[str, Rows]], Iterator[Binding]]
+class Matching(Protocol):
+    """Rows that can be looked up."""
+
+    def matching(self, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
+        """The rows that have these values in these columns."""
+
+
+class Excess(Exception):
+    """More follows than is to be followed here."""
+
+
+Step = Callable[[Iterable[Binding], Mapping[str, Matching]], Iterator[Binding]]
 
 
 class LocalRule:
@@ -80,9 +91,11 @@ class LocalRule:
     [(1, 3)]
     """
 
-    def __init__(self, rule: Rule) -> None:
-        self.scope, self.slots = names(rule), dict[str, int]()
+    def __init__(self, rule: Rule, late: Collection[str] = ()) -> None:
+        """Relations that are `late` are looked up as late as possible."""
+        self.scope, self.slots, self.late = names(rule), dict[str, int](), late
         self.undefined = 0
+        self.left: int | None = None  # how many more rows may be met
         first, *pending = rule.body
         assert isinstance(first, Atom), "a rule is read from an atom"
         self.first, self.steps = self._match(first), list[Step]()
@@ -91,8 +104,9 @@ class LocalRule:
             self.steps.append(self._step(literal))
         self.head = [self._value(arg) for arg in rule.head.args]
 
-    def derive(self, recent: Iterable[Row], relations: Mapping[str, Rows]) -> Iterator[Row]:
-        """What follows from recent rows of the first atom."""
+    def derive(self, recent: Iterable[Row], relations: Mapping[str, Matching], most: int | None = None) -> Iterator[Row]:
+        """What follows from recent rows of the first atom. Raises Excess if that, or what is met on the way, are more than `most` rows."""
+        self.left = most
         bindings: Iterable[Binding] = (found for row in recent for found in self.first((), row))
         for step in self.steps:
             bindings = step(bindings, relations)
@@ -106,14 +120,15 @@ class LocalRule:
     def _next(self, pending: Sequence[Literal]) -> int:
         """The literal to take next: what can be decided, else the atom of which most columns are known."""
 
-        def cost(index: int) -> tuple[int, int]:
+        def cost(index: int) -> tuple[int, bool, bool, int]:
             literal = pending[index]
             if isinstance(literal, Atom):
                 known = sum(not isinstance(arg, Wildcard) and self._known(arg) for arg in literal.args)
                 own = {arg.name for arg in literal.args if isinstance(arg, Variable)}
                 ready = all(isinstance(arg, Wildcard) or needs(arg, self.scope) <= self.slots.keys() | own for arg in literal.args)
-                return 1 if ready else 3, -known
-            return (0 if self._decidable(literal) else 2), 0
+                return 1 if ready else 3, not known, literal.relation in self.late, -known
+            late = isinstance(literal, Negation) and isinstance(literal.literal, Atom) and literal.literal.relation in self.late
+            return int(late) if self._decidable(literal) else 2, False, late, 0
 
         return min(range(len(pending)), key=lambda index: (cost(index), index))
 
@@ -151,10 +166,15 @@ class LocalRule:
         columns, keys = tuple(column for column, _ in known), [value for _, value in known]
         match = self._match(atom, columns)
 
-        def step(bindings: Iterable[Binding], relations: Mapping[str, Rows]) -> Iterator[Binding]:
+        def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
             rows = relations[atom.relation]
             for binding in bindings:
-                for row in rows.matching(columns, tuple([key(binding) for key in keys])):
+                found = rows.matching(columns, tuple([key(binding) for key in keys]))
+                if self.left is not None:
+                    self.left -= len(found)
+                    if self.left < 0:
+                        raise Excess
+                for row in found:
                     yield from match(binding, row)
 
         return step
@@ -181,7 +201,7 @@ class LocalRule:
         known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, Wildcard)]
         columns, keys = tuple(column for column, _ in known), [value for _, value in known]
 
-        def step(bindings: Iterable[Binding], relations: Mapping[str, Rows]) -> Iterator[Binding]:
+        def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
             rows = relations[atom.relation]
             for binding in bindings:
                 key = tuple([value(binding) for value in keys])
@@ -194,7 +214,7 @@ class LocalRule:
         value = self._value(term)
         self.slots[name] = len(self.slots)
 
-        def step(bindings: Iterable[Binding], _: Mapping[str, Rows]) -> Iterator[Binding]:
+        def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
                 found = value(binding)
                 if found is not None:
@@ -205,7 +225,7 @@ class LocalRule:
     def _test(self, constraint: Constraint, wanted: bool) -> Step:
         values = [self._value(arg) for arg in constraint.args]
 
-        def step(bindings: Iterable[Binding], _: Mapping[str, Rows]) -> Iterator[Binding]:
+        def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
                 args = [value(binding) for value in values]
                 if None not in args and functors.test(constraint.op, args) is wanted:
@@ -246,5 +266,15 @@ class LocalRule:
 
 
 def is_local(rule: Rule) -> bool:
-    """Whether a rule can be run here, if all it reads is here."""
-    return not any(True for literal in rule.body for _ in aggregates(literal))
+    """Whether a rule can be run here, from its first atom, if all it reads is here.
+
+    >>> from vigilog.language.check import check
+    >>> text = ".decl d(x: number) .decl e(x: number, y: number) .decl p(x: number) p(x) :- d(y + 1), e(x, y). p(x) :- e(x, y), d(y + 1)."
+    >>> [is_local(rule) for rule in check(text).program.rules]
+    [False, True]
+    """
+    first, scope = rule.body[0], names(rule)
+    assert isinstance(first, Atom), "a rule is read from an atom"
+    own = {arg.name for arg in first.args if isinstance(arg, Variable)}
+    told = all(isinstance(arg, Wildcard) or needs(arg, scope) <= own for arg in first.args)
+    return told and not any(True for literal in rule.body for _ in aggregates(literal))

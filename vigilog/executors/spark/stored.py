@@ -18,6 +18,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark.local import Rows
 from vigilog.files.place import Place
 from vigilog.spark import snapshots
 from vigilog.spark.snapshots import Written
@@ -50,6 +51,13 @@ class Snapshot:
     def after(self, change: Delta) -> Snapshot:
         """The relation after a net change."""
         return Snapshot(self.frames, self.relation, self.tail.then(change), self.settled, self.settled_rows)
+
+    @cached_property
+    def here(self) -> Rows:
+        """The rows that are not settled, with indexes."""
+        rows = Rows()
+        rows.add(self.tail.plus)
+        return rows
 
     @cached_property
     def came(self) -> DataFrame:
@@ -103,9 +111,11 @@ def load(frames: Frames, relation: str, source: Iterable[Row] | Place | Kept | N
     """A relation as its source has it."""
     if isinstance(source, Kept):
         columns, types = frames.layout.columns[relation], frames.layout.types[relation]
-        return Snapshot(
-            frames, relation, source.tail, snapshots.read(frames.session, source.written, columns, types).persist(), source.written.rows
-        )
+        written = snapshots.read(frames.session, source.written, columns, types)
+        if source.written.rows <= LOCAL_ROWS:
+            rows = frozenset(rows_of(frames, relation, frames.act(written.toArrow)))
+            return Snapshot(frames, relation, Delta(plus=rows).then(source.tail))
+        return Snapshot(frames, relation, source.tail, written.persist(), source.written.rows)
     if not isinstance(source, Place):
         rows = frozenset(source or ())
         snapshot = Snapshot(frames, relation, Delta(plus=rows))
@@ -153,19 +163,25 @@ def among(snapshot: Snapshot, rows: Collection[Row]) -> set[Row]:
 
 def having(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) -> set[Row]:
     """The rows of a relation that have one of some values in their columns: one action, none if that is known here."""
-    from pyspark.sql import functions as F
-
     tail, settled, frames = snapshot.tail, snapshot.settled, snapshot.frames
     wanted = set(values)
     found = {row for row in tail.plus if tuple(row[column] for column in columns) in wanted}
     if settled is None or not wanted:
         return found
-    names = [frames.layout.columns[snapshot.relation][column] for column in columns]
-    types = [frames.layout.types[snapshot.relation][column] for column in columns]
-    asked = F.broadcast(frames.session.createDataFrame(to_arrow(names, types, sorted(wanted))))
-    matched = settled.join(asked, names, "left_semi").select(*(F.col(f"`{name}`") for name in settled.columns))
-    rows = set(rows_of(frames, snapshot.relation, frames.act(matched.toArrow)))
+    rows = set(rows_of(frames, snapshot.relation, frames.act(sought(snapshot, columns, wanted).toArrow)))
     return found | (rows - tail.minus)
+
+
+def sought(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) -> DataFrame:
+    """The settled rows of a relation that have one of some values in their columns."""
+    from pyspark.sql import functions as F
+
+    frames, relation, settled = snapshot.frames, snapshot.relation, snapshot.settled
+    assert settled is not None, "other rows are here"
+    names = [frames.layout.columns[relation][column] for column in columns]
+    types = [frames.layout.types[relation][column] for column in columns]
+    asked = F.broadcast(frames.session.createDataFrame(to_arrow(names, types, list(values))))
+    return settled.alias("s").join(asked.alias("l"), _same(names)).select("s.*")
 
 
 def twice(snapshot: Snapshot, columns: Sequence[int]) -> Row | None:

@@ -20,6 +20,7 @@ from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
+from vigilog.executors.spark import demand
 from vigilog.executors.spark import stored as keeping
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.frames import Frames
@@ -157,7 +158,7 @@ class SparkViews:
         """Those of some rows that a base relation or a stored view has. What it costs counts as a part of the transaction that follows."""
         before = self.looked_up
         with self._working("looking up"):
-            found = keeping.among(self.snapshots[relation], rows)
+            found = self.machine.lookup.among(self.snapshots[relation], rows, demand.COLLECTED_ROWS)
         self.looked_up = before[0] + self.stats.statements, before[1] + self.stats.spark_jobs
         return found
 
@@ -165,7 +166,7 @@ class SparkViews:
         """The rows of a base relation that have one of some values in their columns. What it costs counts as a part of the transaction that follows."""
         before = self.looked_up
         with self._working("looking up"):
-            found = keeping.having(self.snapshots[relation], columns, values)
+            found = self.machine.lookup.having(self.snapshots[relation], columns, values, demand.COLLECTED_ROWS)
         self.looked_up = before[0] + self.stats.statements, before[1] + self.stats.spark_jobs
         return found
 

@@ -1,0 +1,163 @@
+"""Tables on Spark as rules in this process read them: what is here, and of the rest the rows that are asked for.
+
+A rule that meets a key which was not asked for yet goes on without it. Then all keys that the rules of a round have met are asked for, in one action, and these rules run again. What is settled never changes, so
+what was fetched of it serves the state before a transaction and the one after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from vigilog.core.values import Row
+from vigilog.executors.spark import frames as sizes
+from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark.stored import Snapshot, among, having, rows_of, sought
+from vigilog.spark.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TAG = "__asked"
+MUCH = 2  # so many rows for a key are little more than what was asked for
+
+
+class Unbound(Exception):
+    """A table that is not here would have to be read as a whole."""
+
+
+class Fetched:
+    """The rows of a settled relation that were asked for, by the columns they were asked by, and the keys that are still to be asked for."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.known: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
+        self.wanted: dict[tuple[int, ...], set[Row]] = {}
+
+    def matching(self, columns: tuple[int, ...], key: Row) -> Sequence[Row] | None:
+        """The rows that have these values in these columns; None if that is not known yet."""
+        if not columns:
+            raise Unbound
+        found = self.known.get(columns, {}).get(key)
+        if found is None:
+            self.wanted.setdefault(columns, set()).add(key)
+        return found
+
+    def take(self, columns: tuple[int, ...], rows: Iterable[Row]) -> None:
+        """The rows for all keys that were wanted by these columns."""
+        index = self.known.setdefault(columns, {})
+        index.update((key, []) for key in self.wanted.pop(columns))
+        for row in rows:
+            index[tuple([row[column] for column in columns])].append(row)
+
+
+class Table:
+    """A relation at one time. `missed` counts what it could not tell."""
+
+    def __init__(self, snapshot: Snapshot, fetched: Fetched | None) -> None:
+        self.snapshot, self.here, self.gone, self.fetched, self.missed = snapshot, snapshot.here, snapshot.tail.minus, fetched, 0
+
+    def matching(self, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
+        """See `Rows`."""
+        near = self.here.matching(columns, key)
+        if self.fetched is None or None in key:
+            return near
+        far = self.fetched.matching(columns, key)
+        self.missed += far is None
+        return [*near, *(row for row in far if row not in self.gone)] if far else near
+
+
+class Lookup:
+    """What was asked of tables in one transaction: first whether rows are there, then what the rules need to know."""
+
+    def __init__(self, frames: Frames) -> None:
+        self.frames = frames
+        self.habits: dict[
+            str, tuple[int, ...]
+        ] = {}  # the columns by which rules have asked of a table before, and got little more than they asked for
+        self.forget()
+
+    def forget(self) -> None:
+        """All that was fetched; what comes next is another transaction."""
+        self.fetched: dict[int, Fetched] = {}  # by the identity of what is settled, which it holds
+        self.tables: dict[int, Table] = {}  # by that of a snapshot, which it holds
+        self.size = 0
+
+    def among(self, snapshot: Snapshot, rows: Collection[Row], most: int) -> set[Row]:
+        """Those of some rows that a relation has. If it is known by which columns rules will ask, all rows are fetched that have what these rows have there."""
+        columns = self.habits.get(snapshot.relation)
+        if columns is None:
+            return among(snapshot, rows)
+        return self.having(snapshot, columns, {tuple([row[column] for column in columns]) for row in rows}, most).intersection(rows)
+
+    def having(self, snapshot: Snapshot, columns: tuple[int, ...], values: Collection[Row], most: int) -> set[Row]:
+        """The rows of a relation that have one of some values in their columns. Up to `most` of them are kept for the rules, too."""
+        if snapshot.settled is None or not columns:
+            return having(snapshot, columns, values)
+        if self.size > most:  # of transactions that were refused
+            self.forget()
+        self.wish_nothing()
+        table = self.table(snapshot)
+        before = table.missed
+        found = {row for value in values for row in table.matching(columns, value)}
+        if table.missed > before:
+            if not self.fetch(most):
+                return having(snapshot, columns, values)
+            found = {row for value in values for row in table.matching(columns, value)}
+        return found
+
+    def table(self, snapshot: Snapshot) -> Table:
+        if id(snapshot) not in self.tables:
+            fetched = None
+            if snapshot.settled is not None:
+                fetched = self.fetched.setdefault(id(snapshot.settled), Fetched(snapshot))
+            self.tables[id(snapshot)] = Table(snapshot, fetched)
+        return self.tables[id(snapshot)]
+
+    def fetch(self, most: int) -> bool:
+        """Fetches all that is wanted, by one action. False, and nothing is wanted any more, if that are more than `most` rows."""
+        asked = [(fetched, columns, keys) for fetched in self.fetched.values() for columns, keys in fetched.wanted.items()]
+        if sum(len(keys) for _, _, keys in asked) <= sizes.BROADCAST_ROWS:
+            parts = [sought(fetched.snapshot, columns, keys) for fetched, columns, keys in asked]
+            names = [fetched.snapshot.relation for fetched, _, _ in asked]
+            self.frames.configure(partitions=1, adaptive=False)
+            table = self.frames.act(self._together(names, parts).limit(most + 1).toArrow)
+            if table.num_rows <= most:
+                self.size += table.num_rows
+                for number, (fetched, columns, keys) in enumerate(asked):
+                    own = table.filter(pc.equal(table[TAG], number))
+                    if own.num_rows <= MUCH * len(keys):
+                        self.habits[names[number]] = columns
+                    elif self.habits.get(names[number]) == columns:
+                        del self.habits[names[number]]
+                    width = len(self.frames.layout.columns[names[number]])
+                    fetched.take(columns, rows_of(self.frames, names[number], own.select([f"c{number}_{place}" for place in range(width)])))
+                return True
+        self.wish_nothing()
+        return False
+
+    def wish_nothing(self) -> None:
+        """Whoever asked has gone another way."""
+        for fetched in self.fetched.values():
+            fetched.wanted.clear()
+
+    def _together(self, names: Sequence[str], parts: Sequence[DataFrame]) -> DataFrame:
+        """Rows of several relations, each among the columns of all."""
+        from pyspark.sql import functions as F
+
+        types = [self.frames.layout.types[name] for name in names]
+
+        def wide(number: int) -> DataFrame:
+            columns = [
+                (F.col(f"`{parts[other].columns[place]}`") if other == number else F.lit(None).cast(spark_type(type_))).alias(
+                    f"c{other}_{place}"
+                )
+                for other in range(len(parts))
+                for place, type_ in enumerate(types[other])
+            ]
+            return parts[number].select(F.lit(number).alias(TAG), *columns)
+
+        return reduce(lambda left, right: left.unionAll(right), map(wide, range(len(parts))))
