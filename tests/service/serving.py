@@ -97,6 +97,11 @@ class Served:
         lines = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines() if line.startswith("{")]
         return [line for line in lines if line["event"] == event]
 
+    def mistakes(self) -> list[str]:
+        """What the server did not see coming; that a client sends no UTF-8 is noted by the layer below as if it were one."""
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        return [line for line in lines if "Traceback" in line and "Invalid UTF-8 sequence received" not in line]
+
     # -- calls
 
     def call(self, method: str, path: str, *, token: str | None = None, **given: Any) -> httpx.Response:

@@ -365,7 +365,7 @@ def judge(subscriber: Subscriber, truth: Truth) -> int:
                         since = told.tx - 1
                     plus, minus = told.sides.get(view, (set(), set()))
                     expected_delta = truth.between(spec, view, since, told.tx)
-                    assert (plus, minus) == (expected_delta.plus, expected_delta.minus), f"{view} after {position}: {about}"
+                    assert plus == expected_delta.plus and minus == expected_delta.minus, f"{view} after {position}: {about}"
                 number += told.kind == "change"
                 position = told.tx
     for view, rows in subscriber.copy.items():
@@ -420,8 +420,7 @@ def main(folder: Path, seconds: float, seed: int) -> None:
         assert db.tx == len(done)
         assert {name: db.rows(name) for name in truth.base} == truth.base
         assert db.verify().fine
-    assert server.logged("a subscription failed") == []
-    assert "Traceback" not in server.log.read_text()
+    assert server.mistakes() == []
     changes = sum(judge(one, truth) for one in found)
     connections, gaps, fetched = (sum(numbers) for numbers in zip(*((len(one.told), one.gaps, one.fetched) for one in found), strict=True))
     print(

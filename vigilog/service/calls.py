@@ -97,8 +97,8 @@ def calls(context: Context) -> APIRouter:
             return answered(await hub.read(_ask, question, rights, integers))
 
     def _ask(question: models.Question, rights: Rights, integers: str) -> dict[str, Any]:
+        rights.require_read(hub.reads(question.goal))
         goal = parse_goal(db.program, question.goal)
-        rights.require_read(db.reads(question.goal))
         types = goal.declaration.types
         if question.at is None or question.at == db.tx:
             with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
@@ -110,17 +110,17 @@ def calls(context: Context) -> APIRouter:
         return {"db": hub.history, "tx": tx, "columns": columns, "rows": spelled(types, shown, integers)}  # type: ignore[arg-type]  # lists do, too
 
     @router.get("/why", response_model=models.Reason)
-    async def why(request: Request, goal: Annotated[str, Query(max_length=100_000)]) -> Response:
+    async def why(request: Request, goal: Annotated[str, Query(max_length=4_000)]) -> Response:
         """A proof of an atom from base facts, null if it does not hold."""
         rights = rights_of(request)
         async with hub.first:
             return answered(await hub.read(_why, goal, rights))
 
     def _why(text: str, rights: Rights) -> dict[str, Any]:
+        hub.reads(text)
         goal = parse_goal(db.program, text)
         if not goal.of_atom:
             raise DataError('why takes one atom, like closure("a", "b")', "goal")
-        db.reads(text)
         shown = {name for name in depends_on(db.plain, goal.of_atom) | {goal.of_atom} if name in db.program.relations}
         rights.require_read(shown)  # a proof shows rows of all that the atom rests on
         with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:

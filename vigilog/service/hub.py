@@ -260,7 +260,7 @@ class Hub:
         assert spec.query is not None, "it is a query"
         if spec.bind:
             raise DataError("a query says its values itself; bind goes with view and views", "bind")
-        rights.require_read(await self.read(self.db.reads, spec.query))
+        rights.require_read(await self.read(self.reads, spec.query))
         found = await self.write(self._follow, spec.query)
         program = self.db.program
         if found.view not in program.relations:
@@ -268,6 +268,12 @@ class Hub:
         types = program.relations[found.view].types
         bound = tuple((column, types[column].to_json(value)) for column, value in sorted(found.bound.items()))
         return Part(found.view, "query", bound, found.hidden, found.since)
+
+    def reads(self, goal: str) -> set[str]:
+        """The relations that a goal asks for."""
+        if len(goal) > self.limits.goal:
+            raise DataError(f"a goal has at most {self.limits.goal} characters", "size")
+        return self.db.reads(goal)
 
     def _follow(self, goal: str) -> Followable:
         """Where the answers to a goal can be followed. From now on that is not taken to be unused."""

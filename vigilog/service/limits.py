@@ -13,6 +13,7 @@ class Limits:
     message: int = 2**20  # bytes of a client's message on a WebSocket
     rows: int = 1_000_000  # rows in one transaction
     derived: int = 10_000_000  # rows that are derived for one answer
+    goal: int = 2_000  # characters of a goal; planning a long one takes long
     seconds: float = 60  # that one answer takes
     subscriptions: int = 20_000  # of one token
     rate: float = 2_000  # requests a second of one token
