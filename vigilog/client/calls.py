@@ -231,6 +231,11 @@ def drop(name: str) -> Play[Told]:
     return _told((yield from asked(Request("DELETE", f"/v1/definitions/{_part(name)}"), repeatable=False)))
 
 
+def load(relation: str, source: str, options: Mapping[str, str], *, sync: bool, upsert: bool) -> Play[Told]:
+    given = {"relation": relation, "source": source, "options": dict(options), "sync": sync, "upsert": upsert}
+    return _told((yield from asked(Request("POST", "/v1/loads", body=body(given)), repeatable=False)))
+
+
 def status() -> Play[dict[str, Any]]:
     return read((yield from asked(Request("GET", "/v1/status"))), dict[str, Any])
 
