@@ -46,6 +46,7 @@ class StoredComponent:
         self.prover = Prover(program, component, tables, sizes) if component.recursive else None
         self.plans: dict[object, tuple[_Search, _Search]] = {}
         self.proofs: _Search | None = None
+        self.linear = all(len(recursive_positions(rule, component)) <= 1 for rule in component.rules)
         self.put_in = {
             (relation, kind): f"INSERT INTO {self.own[relation]} SELECT {self.columns[relation]} FROM {self._table(relation, kind)} "
             f"WHERE {tables.numbering(relation)} > ?"
@@ -67,12 +68,12 @@ class StoredComponent:
             self.prover.clear()
         for relation in gone:
             self._delete(self.own[relation], relation, "minus")
-        back = self._run(self._proofs(gone.keys()), "back", self._put_in("back")) if gone else {}
+        back = self._derive(self._proofs(gone.keys()), "back") if gone else {}
         for relation, number in back.items():
             gone[relation] -= number
             self._delete(self._table(relation, "minus"), relation, "back")
             self._clear(relation, "back")
-        came = self._run(gain, "plus", self._put_in("plus")) if gain.first else {}
+        came = self._derive(gain, "plus") if gain.first else {}
         for relation in gone.keys() & came.keys():
             self._cancel(relation, gone, came)
         found = {relation: Change(gone.get(relation, 0) > 0, came.get(relation, 0) > 0) for relation in gone.keys() | came.keys()}
@@ -122,14 +123,18 @@ class StoredComponent:
                 found[relation] = (since, since + kept)
         return found
 
-    def _put_in(self, kind: str) -> Callable[[str, int, int], int]:
-        """Rows that were found go into the relation."""
+    def _derive(self, search: _Search, kind: str) -> dict[str, int]:
+        """Finds rows to a fixpoint, and puts them into the relations: at the end, unless a rule reads them beside the recent ones."""
 
         def settle(relation: str, since: int, number: int) -> int:
-            self.tables.execute(self.put_in[relation, kind], (since,))
+            if not self.linear:
+                self.tables.execute(self.put_in[relation, kind], (since,))
             return number
 
-        return settle
+        found = self._run(search, kind, settle)
+        for relation in found if self.linear else ():
+            self.tables.execute(self.put_in[relation, kind], (0,))
+        return found
 
     def _doubt(self, relation: str, since: int, number: int) -> int:
         """Rows that have another proof are not lost; looked for only when there are many."""
