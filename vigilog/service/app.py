@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
@@ -161,6 +161,11 @@ def _errors(app: FastAPI, context: Context) -> None:
             error = DataError(str(reason.detail), "method" if reason.status_code == 405 else "json")
         context.gate.refused(error, request)
         return refusal(error, reason.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, reason: ClientDisconnect) -> Response:
+        """The client went while it spoke: nobody hears this."""
+        return Response(status_code=400)
 
     @app.exception_handler(Exception)
     async def mistake(request: Request, reason: Exception) -> Response:

@@ -161,4 +161,5 @@ class Connection:
         for subscription, task in list(self.running.values()):
             subscription.end()
             task.cancel()
+            self.hub.leave(subscription)  # a task that is cancelled before it begins does nothing at all
         await asyncio.gather(*tasks, return_exceptions=True)

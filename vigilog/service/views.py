@@ -231,6 +231,7 @@ class Events:
     async def stop(self) -> None:
         self.hub.connections.discard(self)
         self.task.cancel()
+        self.hub.leave(self.subscription)  # a task that is cancelled before it begins does nothing at all
         await asyncio.wait([self.task])
 
     async def told(self) -> AsyncIterator[bytes]:
