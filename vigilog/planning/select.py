@@ -503,7 +503,8 @@ class _Query:
             query = _Query(self.builder, dict(self.env), self.scope, self.around, columns)
             query.tables, query.where = list(self.tables), list(self.where)
             query.solve_inside(way)
-            selects.append(query.finish([exp.alias_(query.env[name].copy(), f"v{i}", quoted=True) for i, name in enumerate(columns)]))
+            found = [exp.alias_(query.env[name].copy(), f"v{i}", quoted=True) for i, name in enumerate(columns)]
+            selects.append(query.finish(found or [exp.alias_(integer(1), "one", quoted=True)]))
         alias = self.builder.alias()
         self.tables, self.where = [(exp.union(*selects, distinct=not apart), alias)], []
         self.env |= {name: exp.column(f"v{i}", alias, quoted=True) for i, name in enumerate(columns)}
