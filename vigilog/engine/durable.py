@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from vigilog.core.arrow import from_arrow, to_arrow
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
-from vigilog.engine.backup import SEGMENTS, backup
-from vigilog.engine.compiled import Compiled, compiled
-from vigilog.engine.database import Database
+from vigilog.engine.backup import backup
+from vigilog.engine.compiled import Compiled
 from vigilog.engine.definitions import changed_statements, defined, dropped
 from vigilog.engine.evaluate import ensure_known, read
+from vigilog.engine.filed import Filed
 from vigilog.engine.followed import Followed
 from vigilog.engine.large import MEMORY, Large, default_warehouse
-from vigilog.engine.ledger import Book
 from vigilog.engine.places import source_place
 from vigilog.engine.queries import Followable, Queries
 from vigilog.engine.reading import Question, Readers, State, reading
@@ -40,7 +35,6 @@ from vigilog.executors.choose import choose
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.mixed import MixedViews
-from vigilog.executors.views import Views
 from vigilog.executors.watch import Report
 from vigilog.files.place import Place, is_uri
 from vigilog.files.reader import files
@@ -49,27 +43,23 @@ from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
 from vigilog.language.syntax import Program, atoms
 from vigilog.planning.layout import file_table
-from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
-from vigilog.rewriting.relevant import relevant
+from vigilog.planning.strategy import MATERIALIZED
 from vigilog.spark.snapshots import Written
 from vigilog.store.file import DataFile, damage
-from vigilog.store.segments import Segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from vigilog.engine.sinks import Sink
     from vigilog.engine.streams import Stream
-    from vigilog.executors.spark.views import SparkViews
 
 CACHE_KIB = 500_000
 SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark starts
-RETAIN = {"transactions": 1_000_000.0}  # what is retained unless stated otherwise
 
 Given = Mapping[str, Iterable[Row] | Place]
 
 
-class Durable(Database):
+class Durable(Filed):
     """A program with its data in a folder. One process at a time has it open."""
 
     def __init__(
@@ -128,7 +118,6 @@ class Durable(Database):
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
             made = self.compile(current)
-            made = made.with_strategies(_stored_later(made, json.loads(self.file.get("stored", "{}"))))
             self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
                 check_keys(self.program, self.base)
@@ -160,104 +149,6 @@ class Durable(Database):
             else:
                 found[name] = rows
         return found
-
-    # -- the file
-
-    def compile(self, program: Program) -> Compiled:
-        """A program as it is maintained, with the queries that are followed."""
-        given = [name for name in self.given if name in program.relations]
-        return compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"))
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """All that is written inside, or nothing of it."""
-        self.file.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.file.connection.execute("COMMIT")
-        except BaseException:
-            if self.file.connection.in_transaction:
-                self.file.connection.rollback()
-            raise
-
-    def known_program(self) -> str:
-        found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
-        if found and zlib.crc32(found[0].encode()) != found[1]:
-            raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
-        return str(found[0]) if found else ""
-
-    def write_program(self, program: Program) -> None:
-        (last,) = self.file.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
-        text = show(program)
-        self.file.connection.execute(
-            "INSERT INTO vigilog_programs (tx, at, text, sum) VALUES (?, ?, ?, ?)",
-            (last or 0, time.time(), text, zlib.crc32(text.encode())),
-        )
-
-    @property
-    def large(self) -> frozenset[str]:
-        """The base relations that are not resident."""
-        return frozenset(json.loads(self.file.get("large", "[]")))
-
-    @large.setter
-    def large(self, names: frozenset[str]) -> None:
-        self.file.put("large", json.dumps(sorted(names)))
-
-    @property
-    def given(self) -> list[str]:
-        """The relations that were given rows when the database was made."""
-        return list(json.loads(self.file.get("given", "[]")))
-
-    def build(self, made: Compiled, rows: Mapping[str, Iterable[Row]], *, first: bool = False) -> None:
-        """Makes the tables that a program needs and the file does not have, and drops those that it needs no more."""
-        meaning, connection, large = made.fingerprints(), self.file.connection, self.large
-        homes = {home: name for name, home in made.homes.items() if name not in large}
-        far = {made.homes[name] for name in large}
-        near = [name for name in made.plain.relations if far.isdisjoint(depends_on(made.plain, name))]
-        stored = made.stored & set(near)
-        kinds = dict.fromkeys(homes, "base") | dict.fromkeys(stored, "stored")
-        had = dict(connection.execute("SELECT name, known FROM vigilog_relations").fetchall())
-        kept = {name for name in kinds if had.get(name) == meaning[name]}
-        for name in had.keys() - kept:
-            for table in (file_table(name), f"{file_table(name)} counts"):
-                connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
-        given = {home: chain(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
-
-        def resident(outputs: Sequence[str]) -> EmbeddedViews:
-            program = relevant(made.plain, near) if far else made.plain
-            return EmbeddedViews(program, outputs, given, stored, made.counted, self.budget, self.strict, connection=connection, kept=kept)
-
-        def distant(outputs: Sequence[str]) -> SparkViews:
-            return self.store.views(made, outputs)
-
-        outputs = made.program.outputs
-        views: Views = MixedViews(made.plain, outputs, far, resident, distant) if far else resident(outputs)
-        connection.execute("DELETE FROM vigilog_relations")
-        connection.executemany(
-            "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
-        )
-        segments = Segments(self.folder / SEGMENTS, to_arrow, from_arrow)
-        listeners = self.step.listeners if hasattr(self, "step") else []
-        retain = json.loads(self.file.get("retain", "null")) or RETAIN
-        self.book = Book(self.file, made.program, segments, retain, self.store.remove)
-        self._use(made, views, self.book, listeners)
-
-    @contextmanager
-    def swapping(self) -> Iterator[None]:
-        """Other tables take the place of these, in one transaction of the file; if that fails, these go on."""
-        compiled_, views, book = self.compiled, self.views, self.book
-        try:
-            with self.writing():
-                yield
-        except BaseException:
-            if self.views is not views:
-                self.views.close()
-                self.book = book
-                self._use(compiled_, views, book, self.step.listeners)
-            views.attach()
-            raise
-        if self.views is not views:
-            views.close()
 
     # -- transactions
 
@@ -310,10 +201,6 @@ class Durable(Database):
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
         with self.lock, damage(self.file.path):
             return redefine(self, dropped(self.whole_program(), name))
-
-    def whole_program(self) -> Program:
-        """The program as it was written, with the rows that it states."""
-        return check(self.known_program(), "program").program
 
     # -- reading
 
@@ -556,8 +443,3 @@ class Durable(Database):
                 self.views.close()
             finally:
                 self.file.close()
-
-
-def _stored_later(made: Compiled, stored: Mapping[str, str]) -> dict[str, Strategy]:
-    """The views that `auto` came to store, with its reasons then."""
-    return {name: Strategy(MATERIALIZED, reason) for name, reason in stored.items() if name in made.strategies}
