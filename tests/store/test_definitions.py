@@ -76,3 +76,15 @@ def test_another_program_is_shown_and_confirmed(tmp_path: Path) -> None:
         assert db.redefinition == {"p": Delta(minus=frozenset({(2,)}))}
     with open_program(changed, data=tmp_path) as db:
         assert db.view("p") == {(1,)} and db.tx == 1
+
+
+def test_a_view_that_was_not_kept_is_kept_with_other_columns(tmp_path: Path) -> None:
+    """It had a table all the same, to be evaluated into, which must not stay as it was."""
+    before = ".decl e(x: number)\n.decl p(x: number)\n.output p\np(x) :- e(x), x > 0.\np(2).\n"
+    after = ".decl e(x: number)\n.decl p(x: number, y: number)\np(x, x + 1) :- e(x).\n"
+    after += ".decl q(x: number, y: number)\n.output q\nq(x, y) :- p(x, y).\nq(x, y) :- p(x, z), q(z, y).\n"
+    with open_program(before, {"e": [(1,)]}, data=tmp_path / "data") as db:
+        assert db.view("p") == {(1,), (2,)}
+    with open_program(after, data=tmp_path / "data", define=True) as db:
+        assert db.view("q") == {(1, 2)}
+        assert db.apply({"insert": {"e": [[2]]}})["q"].plus == {(1, 3), (2, 3)}

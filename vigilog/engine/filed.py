@@ -111,7 +111,7 @@ class Filed(Database):
         kinds = dict.fromkeys(homes, "base") | dict.fromkeys(stored, "stored")
         had = dict(connection.execute("SELECT name, known FROM vigilog_relations").fetchall())
         kept = {name for name in kinds if had.get(name) == meaning[name]}
-        for name in had.keys() - kept:
+        for name in (had.keys() | made.plain.relations.keys()) - kept:  # tables of what is not stored are empty, and may have other columns
             for table in (file_table(name), f"{file_table(name)} counts"):
                 connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
         given = {home: chain(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
