@@ -169,7 +169,8 @@ class Durable(Database):
             raise
 
     def known_program(self) -> str:
-        found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
+        with self.lock:
+            found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
         if found and zlib.crc32(found[0].encode()) != found[1]:
             raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
         return str(found[0]) if found else ""
@@ -185,7 +186,8 @@ class Durable(Database):
     @property
     def large(self) -> frozenset[str]:
         """The base relations that are not resident."""
-        return frozenset(json.loads(self.file.get("large", "[]")))
+        with self.lock:
+            return frozenset(json.loads(self.file.get("large", "[]")))
 
     @large.setter
     def large(self, names: frozenset[str]) -> None:
@@ -383,7 +385,8 @@ class Durable(Database):
     @property
     def oldest(self) -> int:
         """The oldest transaction whose state can be looked at: what came later is in the log, and in the words of this program."""
-        return max(self.book.log.first, int(self.file.get("defined", 0)))
+        with self.lock:
+            return max(self.book.log.first, self.book.defined)
 
     @property
     def resident(self) -> EmbeddedViews:
