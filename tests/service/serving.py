@@ -126,6 +126,12 @@ class Served:
     def delete(self, *edges: tuple[str, str]) -> int:
         return self.tell(delete={"edge": edges})
 
+    def clear(self) -> Served:
+        """Leaves no base rows."""
+        goals = {"edge": "edge(x, y)", "blocked": "blocked(x)"}
+        self.tell(delete={name: self.call("POST", "/v1/ask", json={"goal": goal}).json()["rows"] for name, goal in goals.items()})
+        return self
+
     def view(self, name: str, **given: Any) -> set[Row]:
         return rows_of(self.get(f"/v1/views/{name}", **given)["rows"])
 
@@ -171,14 +177,13 @@ class Talk:
                 return message
             assert "progress" in message, f"{kind} was to come, not {message}"
 
-    def subscribe(self, **spec: Any) -> Message:
+    def subscribe(self, *, resumes: bool = False, **spec: Any) -> Message:
         self.say(subscribe=spec)
-        return self.begun()
+        return self.begun(resumes=resumes or spec.get("from") is not None)
 
-    def begun(self) -> Message:
+    def begun(self, *, resumes: bool = False) -> Message:
         """Reads `subscribed`, and the first answer if one follows."""
         said: Message = self.hear("subscribed")["subscribed"]
-        resumes = self.tx >= 0 and said["tx"] == self.tx
         self.db, self.tx = said["db"], said["tx"]
         if not resumes:
             self.first_answer(said)
@@ -199,12 +204,15 @@ class Talk:
     def change(self, seconds: float = PATIENCE) -> Message:
         """The next change, which is applied to the copy."""
         said: Message = self.hear("change", seconds)["change"]
+        self.apply(said)
+        return said
+
+    def apply(self, said: Message) -> None:
         assert said["tx"] > self.tx, f"{said['tx']} comes after {self.tx}"
         self.tx = said["tx"]
         for view, sides in (said["views"] if "views" in said else {next(iter(self.copy)): said}).items():
             if isinstance(sides.get("plus"), list) and isinstance(sides.get("minus"), list):
                 apply(self.copy[view], rows_of(sides["plus"]), rows_of(sides["minus"]))
-        return said
 
     def rows(self, view: str = "") -> set[Row]:
         return self.copy[view or next(iter(self.copy))]

@@ -70,7 +70,8 @@ class Filed(Database):
             raise
 
     def known_program(self) -> str:
-        found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
+        with self.lock:
+            found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
         if found and zlib.crc32(found[0].encode()) != found[1]:
             raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
         return str(found[0]) if found else ""
@@ -90,7 +91,8 @@ class Filed(Database):
     @property
     def large(self) -> frozenset[str]:
         """The base relations that are not resident."""
-        return frozenset(json.loads(self.file.get("large", "[]")))
+        with self.lock:
+            return frozenset(json.loads(self.file.get("large", "[]")))
 
     @large.setter
     def large(self, names: frozenset[str]) -> None:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from vigilog.core.delta import Delta
@@ -47,9 +47,13 @@ class Book:
     def __init__(
         self, file: DataFile, program: Program, segments: Segments, retain: Mapping[str, float], remove: Callable[[str], None]
     ) -> None:
-        """`remove` removes what Spark wrote for an entry that is not retained any more."""
+        """`remove` removes what Spark wrote for an entry that is not retained any more. What is known of the past is read here, once: later, other threads ask for it."""
         self.file, self.program, self.segments, self.retain, self.remove = file, program, segments, retain, remove
         self.log = Log(file)
+        self.defined = int(file.get("defined", 0))  # the transaction that changed the program last
+        self.versions: list[tuple[int, str]] = (  # the programs there were, each with the last transaction before it
+            file.connection.execute("SELECT tx, text FROM vigilog_programs ORDER BY version").fetchall()
+        )
         self.source: tuple[str, Any] | None = None  # the position of a source that comes with the next commit
         self.request: str | None = None  # the key of a request that comes with it
 
@@ -122,25 +126,15 @@ class Book:
         """The programs in whose words a transaction says what came, and what went."""
         return (self.program, self.program) if tx > self.defined else (self._program_at(tx), self._program_at(tx - 1))
 
-    @cached_property
-    def defined(self) -> int:
-        """The transaction that changed the program last."""
-        return int(self.file.get("defined", 0))
-
-    @cached_property
-    def _versions(self) -> list[tuple[int, str]]:
-        """The programs there were, each with the last transaction before it."""
-        return self.file.connection.execute("SELECT tx, text FROM vigilog_programs ORDER BY version").fetchall()
-
     def _program_at(self, tx: int) -> Program:
         """The program after a transaction."""
-        texts = [text for last, text in self._versions if last < tx] or [self._versions[0][1]]
+        texts = [text for last, text in self.versions if last < tx] or [self.versions[0][1]]
         return _program(texts[-1])
 
     def declared(self, relation: str) -> int:
         """The transaction since which a relation has the columns that it has: what it gained and lost before is said in other words."""
         since, columns = 0, _columns(self.program, relation)
-        for last, text in reversed(self._versions) if self.defined else ():
+        for last, text in reversed(self.versions) if self.defined else ():
             if _columns(_program(text), relation) != columns:
                 return since
             since = last + 1

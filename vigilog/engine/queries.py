@@ -57,7 +57,9 @@ class Queries:
     @property
     def known(self) -> dict[str, tuple[str, int]]:
         """The text of each query's view, and the transaction since which it is followed."""
-        return {name: (text, since) for name, (text, since) in json.loads(self.db.file.get("queries", "{}")).items()}
+        with self.db.lock:
+            said = self.db.file.get("queries", "{}")
+        return {name: (text, since) for name, (text, since) in json.loads(said).items()}
 
     def _write(self, queries: dict[str, tuple[str, int]]) -> None:
         self.db.file.put("queries", json.dumps(queries))

@@ -94,7 +94,8 @@ class Hub:
         await self._note()
         self.stopped = True
         self.writer.shutdown(wait=True)
-        self.readers.shutdown(wait=False, cancel_futures=True)  # who closes the database ends what is still read
+        self.db.readers.close()  # what is still read is ended, and those who asked for it are told
+        self.readers.shutdown(wait=False, cancel_futures=True)
 
     async def read(self, work: Callable[..., T], *args: Any) -> T:
         """Does something that reads, beside all else."""

@@ -35,7 +35,10 @@ CREATE TABLE vigilog_requests (key TEXT PRIMARY KEY, tx INTEGER NOT NULL) WITHOU
 
 
 class DataFile:
-    """An open data folder. `connection` is the one that writes."""
+    """An open data folder. `connection` is the one that writes: one thread at a time may use it, for while it waits, it keeps all other Python waiting, too.
+
+    `history` tells this history of changes from any other: new after a restore.
+    """
 
     def __init__(self, folder: Path, *, cache_kib: int, create: bool) -> None:
         self.folder, self.path, self.cache_kib = folder, folder / NAME, cache_kib
@@ -48,6 +51,7 @@ class DataFile:
             with damage(self.path):
                 self.connection = self.connect()
                 self._prepare()
+                self.history = str(self.get("history"))
         except BaseException:
             self.lock.close()
             raise
@@ -69,11 +73,6 @@ class DataFile:
 
     def put(self, name: str, value: Any) -> None:
         self.connection.execute("INSERT OR REPLACE INTO vigilog_about VALUES (?, ?)", (name, value))
-
-    @property
-    def history(self) -> str:
-        """What tells this history of changes from any other: new after a restore."""
-        return str(self.get("history"))
 
     @property
     def closed(self) -> bool:
