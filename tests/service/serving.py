@@ -177,9 +177,9 @@ class Talk:
                 return message
             assert "progress" in message, f"{kind} was to come, not {message}"
 
-    def subscribe(self, *, resumes: bool = False, **spec: Any) -> Message:
-        self.say(subscribe=spec)
-        return self.begun(resumes=resumes or spec.get("from") is not None)
+    def subscribe(self, *, resumes: bool = False, since: int | None = None, **spec: Any) -> Message:
+        self.say(subscribe=spec | ({} if since is None else {"from": since}))
+        return self.begun(resumes=resumes or since is not None)
 
     def begun(self, *, resumes: bool = False) -> Message:
         """Reads `subscribed`, and the first answer if one follows."""

@@ -18,7 +18,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from tests.service.conftest import Serve
-from tests.service.serving import PATIENCE, Served, Talk
+from tests.service.serving import PATIENCE, Row, Served, Talk
 
 TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 GROWTH = 150 * 2**20  # bytes that the server may have more in memory after all of it; what it was sent is much more
@@ -279,8 +279,10 @@ def test_half_open_connections(watched: Served) -> None:
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset, not an end
             client.close()
     assert watched.insert((f"half {time.monotonic()}", "z")) > 0
-    for one in (*begun, *silent):
-        one.close()
+    for left in begun:
+        left.close()
+    for client in silent:
+        client.close()
 
 
 def test_a_client_that_never_reads(serve: Serve) -> None:
@@ -300,7 +302,7 @@ def test_a_client_that_never_reads(serve: Serve) -> None:
             assert quick.change()["tx"] in (tx, tx + 1)
         assert server.memory < before + GROWTH, "18 MB were written, for each of them"
         deaf.close()
-        data, copy = b"", set()
+        data, copy = b"", set[Row]()
         while len(copy) < len(quick.rows()):
             data += sleeper.socket.recv(2**20)
             messages, data = frames(data)

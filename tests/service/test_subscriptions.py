@@ -63,12 +63,12 @@ def test_resuming_gives_what_came_since(server: Served) -> None:
     txs = [server.insert(("b", "c")), server.delete(("a", "b")), server.insert(("c", "d"))]
     with server.socket() as talk:
         talk.copy, talk.tx = {"closure": copy}, tx
-        talk.subscribe(view="closure", **{"from": tx, "db": db})
+        talk.subscribe(view="closure", since=tx, db=db)
         assert [talk.change()["tx"] for _ in txs] == txs
         assert talk.rows() == server.view("closure")
     with server.socket() as talk:
         talk.tx = txs[-1]
-        talk.subscribe(view="closure", **{"from": txs[-1], "db": db})
+        talk.subscribe(view="closure", since=txs[-1], db=db)
         tx = server.insert(("d", "e"))
         assert talk.hear("change")["change"]["tx"] == tx, "nothing was between"
 
@@ -145,7 +145,7 @@ def test_a_name_goes_on_where_it_acknowledged(serve: Serve) -> None:
     with server.socket() as talk:
         assert talk.subscribe(view="degree", name="it")["tx"] == second, "another view under this name begins anew"
     with server.socket() as talk:
-        talk.subscribe(view="degree", name="it", **{"from": None})
+        talk.subscribe(view="degree", name="it", resumes=True)
         talk.say(cancel={})
         talk.hear("cancelled")
     assert server.get("/v1/subscriptions")["subscriptions"] == []
@@ -223,7 +223,7 @@ def test_large_changes_are_fetched(server: Served) -> None:
         found = server.get(said["plus"]["fetch"])
         assert rows_of(found["plus"]) == {(f"n{index}",) for index in range(80)}
     with server.socket() as talk:
-        talk.subscribe(view="closure", bind={"y": "z"}, **{"from": tx - 1})
+        talk.subscribe(view="closure", bind={"y": "z"}, since=tx - 1)
         said = talk.hear("change")["change"]
         assert {row[1] for row in server.get(said["plus"]["fetch"])["plus"]} == {"z"}
     assert server.call("GET", f"/v1/views/degree/changes/{tx + 1000}").json()["error"]["code"] == "future"
@@ -470,7 +470,7 @@ def test_a_stop_in_good_order_says_where_to_go_on(serve: Serve) -> None:
     server.start()
     with server.socket() as again:
         again.copy, again.tx = talk.copy, ends[0]
-        again.subscribe(view="closure", **{"from": ends[0]})
+        again.subscribe(view="closure", since=ends[0])
         assert server.view("closure") == again.rows(), "nothing is lost"
         tx = server.insert(("z", "z"))
         assert again.change()["tx"] == tx

@@ -82,7 +82,9 @@ def _limits(given: dict[str, str]) -> Limits:
         try:
             values[name] = int(text) if known[name] == "int" else float(text)
         except ValueError:
-            raise UsageError(f"--limit {name}={text}: {text} is no number") from None
+            raise UsageError(f"--limit {name}={text}: {text} is no {'integer' if known[name] == 'int' else 'number'}") from None
+        if not 0 < values[name] < float("inf"):
+            raise UsageError(f"--limit {name}={text}: a limit is above 0")
     return Limits(**values)  # type: ignore[arg-type]  # each is of its field's type
 
 

@@ -78,16 +78,19 @@ class Readers:
     def taken(self) -> Iterator[Reader]:
         reader = self._take()
         self.busy.add(reader)
+        failed = True
         try:
             yield reader
+            failed = False
         finally:
-            reader.embedded.end()
+            fit = reader.embedded.end(failed=failed)
             with self.returned:
                 self.busy.discard(reader)
-                if self.closed:
-                    reader.embedded.close()
-                else:
+                if fit and not self.closed:
                     self.idle.append(reader)
+                else:
+                    reader.embedded.close()
+                    self.number -= 1
                 self.returned.notify()
 
     def _take(self) -> Reader:

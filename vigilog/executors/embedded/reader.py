@@ -32,7 +32,7 @@ class EmbeddedReader:
         sizes: Mapping[str, int],
         indexes: Callable[[Search], None],
     ) -> None:
-        self.stored, self.connection, self.watch = stored, connection, Watch()
+        self.stored, self.connection, self.watch, self.made = stored, connection, Watch(), 0
         self.tables = Tables(FileLayout(program), self.watch, connection=connection, indexes=indexes)
         self.tables.look()
         self.asker = Asker(program, stored, self.tables, sizes)
@@ -41,11 +41,13 @@ class EmbeddedReader:
     def begin(self) -> None:
         """From the next look on one state is read."""
         self.connection.execute("BEGIN")
+        self.made = len(self.tables.made)
 
-    def end(self) -> None:
+    def end(self, *, failed: bool) -> bool:
+        """Whether it can be used again: work tables that were made since `begin` stay, unless it failed."""
         if self.connection.in_transaction:
-            self.connection.rollback()
-            self.reasoner.forget()  # its tables were made in the transaction, and went with it
+            self.connection.execute("ROLLBACK" if failed else "COMMIT")
+        return not failed or len(self.tables.made) == self.made
 
     def prepare(self, goal: Goal) -> None:
         self.asker.prepare(goal)

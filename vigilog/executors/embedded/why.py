@@ -74,11 +74,6 @@ class Reasoner:
         finally:
             machine.clear()
 
-    def forget(self) -> None:
-        """The work tables are there no more; others are made when they are needed."""
-        self.machines.clear()
-        self.statements.clear()
-
     def _machine(self, relation: str) -> tuple[DemandMachine, Plan, str]:
         if relation not in self.machines:
             pattern = "b" * self.program.relations[relation].arity
