@@ -145,7 +145,7 @@ def test_a_name_goes_on_where_it_acknowledged(serve: Serve) -> None:
     with server.socket() as talk:
         assert talk.subscribe(view="degree", name="it")["tx"] == second, "another view under this name begins anew"
     with server.socket() as talk:
-        talk.subscribe(view="degree", name="it", resumes=True)
+        talk.subscribe(view="degree", name="it")
         talk.say(cancel={})
         talk.hear("cancelled")
     assert server.get("/v1/subscriptions")["subscriptions"] == []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
 
 from vigilog.core.errors import DataError, VigilogError
@@ -18,7 +18,7 @@ from vigilog.service.hub import Hub
 from vigilog.service.subscription import Gone, Subscription
 from vigilog.service.wire import FRAMES, frame
 
-GONE = (ClientDisconnected, ConnectionError, RuntimeError)  # the client, in the words of the layers below
+GONE = (WebSocketDisconnect, ClientDisconnected, ConnectionError, RuntimeError)  # the client, in the words of the layers below
 RESTART, TOO_BIG, NO_TEXT, REFUSED = 1012, 1009, 1007, 1008
 LONGEST_SILENCE = 10.0  # seconds that a client has to say its token
 MOST_ERRORS = 100.0  # a second, and at once; a client that is wrong more often is sent away

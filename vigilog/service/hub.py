@@ -95,7 +95,7 @@ class Hub:
         self.stopped = True
         self.writer.shutdown(wait=True)
         self.db.readers.close()  # what is still read is ended, and those who asked for it are told
-        self.readers.shutdown(wait=False, cancel_futures=True)
+        self.readers.shutdown(wait=False)
 
     async def read(self, work: Callable[..., T], *args: Any) -> T:
         """Does something that reads, beside all else."""

@@ -112,7 +112,7 @@ def _background(db: Durable, settings: Settings) -> None:
 def _log() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in ("vigilog", "uvicorn"):
+    for name in ("vigilog", "uvicorn", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.INFO if name == "vigilog" else logging.WARNING)
