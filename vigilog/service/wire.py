@@ -9,6 +9,7 @@ from typing import Any
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 
 FRAMES = "vigilog.frames"  # the extension of ASGI by which an application knows that it may send frames
 
@@ -25,6 +26,12 @@ class FramesProtocol(WebSocketsSansIOProtocol):
             return False
         self.transport.write(data)
         return True
+
+    def shutdown(self) -> None:
+        try:
+            super().shutdown()
+        except InvalidState:  # the client has just begun to close; uvicorn would stop stopping
+            self.transport.close()
 
     async def send(self, message: Any) -> None:
         if message["type"] != FRAMES:
