@@ -132,7 +132,7 @@ def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) 
     ("case", "way", "local"),
     list(
         zip(
-            CASES[::2],
+            CASES[::3],
             cycle(["external", "materialized", "recomputed"]),
             cycle([stored.LOCAL_ROWS, stored.LOCAL_ROWS, stored.LOCAL_ROWS, 0]),
             strict=False,
