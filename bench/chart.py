@@ -75,6 +75,7 @@ def _panel(axis: Axes, panel: Panel, heights: Sequence[int], colours: dict[str, 
     axis.set_xscale("log")
     axis.set_xlim(left, right)
     axis.xaxis.set_major_formatter("{x:,g}")
+    axis.xaxis.set_minor_formatter("")  # on a short axis they would lie on each other
     axis.set_title(panel.title, fontsize=10, loc="left")
     axis.grid(axis="x", which="major", color="#dddddd", linewidth=0.8)
     axis.set_axisbelow(True)
