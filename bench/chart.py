@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 THICKNESS = 0.82
-LEGEND = 0.55  # inches
+LEGEND, TITLE = 0.55, 0.3  # inches
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,14 @@ def draw(path: Path, title: str, names: Sequence[str], panels: Sequence[Panel], 
         for axis, panel in zip(axes[0], panels, strict=True):
             ticks = _panel(axis, panel, heights, colours)
         axes[0][0].set_yticks(ticks, names)
-        axes[0][0].invert_yaxis()
+        axes[0][0].set_ylim(sum(heights) + len(names) - 1.5, -0.8)  # from the top down, with nothing above or below
         handles = [matplotlib.patches.Patch(color=colour, label=series) for series, colour in colours.items()]
         if any(bar.open for panel in panels for bars in panel.groups for bar in bars):
             handles.append(matplotlib.patches.Patch(facecolor="white", edgecolor="#777777", hatch="////", label="given up at the cap"))
-        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
+        tall = figure.get_figheight()
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, y=1 - 0.1 / tall, ha="left", va="top")
         figure.legend(handles=handles, loc="lower center", ncol=4, frameon=False)
-        figure.tight_layout(rect=(0, LEGEND / figure.get_figheight(), 1, 0.99))
+        figure.tight_layout(rect=(0, LEGEND / tall, 1, 1 - TITLE / tall))
         figure.savefig(path, dpi=130)
         pyplot.close(figure)
 
