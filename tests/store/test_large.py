@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, UsageError
 from vigilog.engine import large
 from vigilog.engine.database import Database
 from vigilog.engine.durable import Durable
@@ -122,6 +122,49 @@ def test_rows_take_the_place_of_those_with_their_key(
         with pytest.raises(DataError, match="has no key"):
             db.load("other", many(tmp_path, 4), upsert=True)
         assert db.verify().problems == []
+
+
+@pytest.mark.parametrize(("few", "memory"), [(5, 0), (100_000, 0), (100_000, 1 << 20)])
+def test_rows_with_the_keys_of_a_source_go(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, memory: int
+) -> None:
+    """On Spark with many rows, on Spark with few, and resident."""
+    monkeypatch.setattr(large, "FEW_ROWS", few)
+    with open_program(f"{PROGRAM}.key item(i)\n", data=tmp_path / "data", memory=memory) as db:
+        db.load("item", many(tmp_path, 40))
+        db.load("item", many(tmp_path, 30), delete_key=True)
+        assert db.view("item") == {(number, number % 5) for number in range(30, 40)} and db.tx == 2
+        (tmp_path / "keys.csv").write_text("i\n33\n34\n34\n999\n")
+        assert db.load("item", tmp_path / "keys.csv", delete_key=True).deltas["some"].minus == {(33, 3), (34, 4)}
+        assert db.load("item", tmp_path / "keys.csv", delete_key=True).tx == 3, "they are gone already"
+        (tmp_path / "bad.csv").write_text("i\n35\nx\n")
+        with pytest.raises(DataError, match=r"bad.csv:3: column i of the key of item: .*x"):
+            db.load("item", tmp_path / "bad.csv", delete_key=True)
+        (tmp_path / "rows.csv").write_text("i,n\n35,0\n")
+        with pytest.raises(DataError, match=r"rows.csv:1: names the columns i, n, but the key of item has i"):
+            db.load("item", tmp_path / "rows.csv", delete_key=True)
+        with pytest.raises(DataError, match="has no key, which delete_key goes by"):
+            db.load("other", tmp_path / "keys.csv", delete_key=True)
+        assert db.tx == 3 and db.verify().problems == []
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 20])
+def test_rows_of_a_file_say_what_is_to_be_done(spark: SparkSession, tmp_path: Path, memory: int) -> None:
+    feed = tmp_path / "feed"
+    feed.mkdir()
+    (feed / "1.csv").write_text("kind,i,n\ninsert,1,3\ninsert,2,4\nupsert,3,3\n")
+    (feed / "2.csv").write_text("i,kind,n\n1,delete_key,\n2,upsert,5\n3,delete,3\n")
+    with open_program(f"{PROGRAM}.key item(i)\n", data=tmp_path / "data", memory=memory) as db:
+        db.apply({"insert": {"item": [(1, 9)]}})
+        with pytest.raises(DataError, match="there is no operation 7"):
+            (tmp_path / "bad.csv").write_text("kind,i,n\n7,1,3\n")
+            db.load("item", tmp_path / "bad.csv", op="kind")
+        assert db.load("item", feed, IO="csv", op="kind").tx == 2
+        assert db.view("item") == {(2, 5)} and db.verify().problems == []
+        with pytest.raises(UsageError, match="one of them"):
+            db.load("item", feed, upsert=True, op="kind")
+        with pytest.raises(UsageError, match="files on this machine"):
+            db.load("item", "jdbc:postgresql://nowhere/shop", op="kind")
 
 
 def test_a_table_is_looked_into_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

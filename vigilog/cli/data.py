@@ -97,7 +97,9 @@ def init(
 
 @app.command(
     epilog=examples(
-        "vigilog load ./data edge edges.parquet", "vigilog load ./data edge edges.csv --sync --option headers=false --option delimiter=';'"
+        "vigilog load ./data edge edges.parquet",
+        "vigilog load ./data edge edges.csv --sync --option headers=false --option delimiter=';'",
+        "vigilog load ./data stock sold-out.csv --delete-key",
     )
 )
 def load(
@@ -108,18 +110,30 @@ def load(
         bool, typer.Option("--sync", help="Make the relation equal to the source, in one transaction of the differences.")
     ] = False,
     upsert: Annotated[bool, typer.Option("--upsert", help="Let rows take the place of those with their key.")] = False,
+    delete_key: Annotated[
+        bool, typer.Option("--delete-key", help="Delete the rows with these keys: the source has the columns of the key.")
+    ] = False,
+    op: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Do with each row what it says in this column: insert, delete, upsert, delete_key.", show_default=False
+        ),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="An option as `.input` has them, like IO=json.", show_default=False),
     ] = None,
 ) -> None:
-    """Adds the rows of a source to a base relation, in one transaction."""
+    """Adds the rows of a source to a base relation, or changes it by them in another way, in one transaction."""
     options = pairs(option, "--option")
-    if sync and upsert:
-        raise UsageError("--sync and --upsert: it is one or the other")
+    if sum([sync, upsert, delete_key, op is not None]) > 1:
+        raise UsageError("--sync, --upsert, --delete-key and --op: it is one of them")
     with interruptible(), progress() as report, _opened(data, report) as db:
         before = db.tx
-        outcome = db.sync(relation, source, **options) if sync else db.load(relation, source, upsert=upsert, **options)
+        if sync:
+            outcome = db.sync(relation, source, **options)
+        else:
+            outcome = db.load(relation, source, upsert=upsert, delete_key=delete_key, op=op, **options)
         changed = counted(db.book.changed(outcome.tx), "row") if outcome.tx > before else "no row"
         print(f"transaction {outcome.tx}: {changed} of {relation} changed")
 

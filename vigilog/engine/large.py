@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from vigilog.engine.durable import Durable
     from vigilog.executors.spark.bulk import Bulk, Difference
     from vigilog.executors.spark.views import SparkViews
+
+Way = Literal[
+    "add", "upsert", "delete_key", "equal"
+]  # rows come; take the place of those with their key; are keys whose rows go; are all there is
 
 MEMORY = 256 * 2**20  # bytes that one relation may take to be resident
 FEW_ROWS = 100_000  # up to so many changed rows pass through this process
@@ -188,20 +192,23 @@ class Large:
     def change(
         self,
         relation: str,
-        wanted: Place | Iterable[Row],
+        wanted: Place,
+        way: Way,
         *,
-        replacing: bool,
         kind: str,
-        upsert: bool = False,
         source: tuple[str, Any] | None = None,
     ) -> Outcome:
-        """Adds what a source has to a relation, or puts it in the place of what has the same key, or makes them equal, in one transaction; the position of the source is committed with it."""
+        """Changes a relation by what a source has, in one of the ways there are, in one transaction; the position of the source is committed with it."""
         home = self.db.homes[relation]
         with closing(self._bulk()) as bulk:
             current = self.source(relation)
             declaration = self.db.program.relations[relation]
-            key = [bulk.frames.layout.columns[home][column] for column in self.db.program.keys[relation]] if upsert else ()
-            difference = bulk.compare(home, current, wanted, replacing=replacing, key=key)
+            columns = bulk.frames.layout.columns[home]
+            key = [columns[column] for column in self.db.program.keys[relation]] if way in ("upsert", "delete_key") else ()
+            if way == "delete_key":
+                difference = bulk.without(home, current, wanted, key)
+            else:
+                difference = bulk.compare(home, current, wanted, replacing=way == "equal", key=key)
             fits = relation not in self.db.large and size(declaration.types, difference.came) <= self.memory // 4
             if difference.rows <= FEW_ROWS or (fits and difference.rows <= 10 * FEW_ROWS):
                 delta = bulk.rows(home, difference)

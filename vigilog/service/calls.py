@@ -159,7 +159,7 @@ def calls(context: Context) -> APIRouter:
     def _load(given: models.Load) -> Outcome:
         if given.sync:
             return db.sync(given.relation, given.source, **given.options)
-        return db.load(given.relation, given.source, upsert=given.upsert, **given.options)
+        return db.load(given.relation, given.source, upsert=given.upsert, delete_key=given.delete_key, op=given.op, **given.options)
 
     @router.get("/status", response_model=None)
     async def status(request: Request) -> Response:
