@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError
 from vigilog.engine import large
 from vigilog.engine.database import Database
@@ -165,6 +166,36 @@ def test_rows_of_a_file_say_what_is_to_be_done(spark: SparkSession, tmp_path: Pa
             db.load("item", feed, upsert=True, op="kind")
         with pytest.raises(UsageError, match="files on this machine"):
             db.load("item", "jdbc:postgresql://nowhere/shop", op="kind")
+
+
+def test_definitions_of_views_on_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a definition changes in them is found on Spark, and stays there if it is much."""
+    monkeypatch.setattr(large, "FEW_ROWS", 5)
+
+    def said(db: Durable) -> dict[str, dict[str, int]]:
+        return {
+            view: {side: part["rows"] if isinstance(part, dict) else len(part) for side, part in parts.items()}
+            for _, view, parts in db.book.log.changes(db.tx - 1)
+        }
+
+    heard = []
+    with open_program(PROGRAM, data=tmp_path / "data", memory=0) as db:
+        db.load("item", many(tmp_path, 40))
+        db.step.listeners.append(lambda outcome: heard.append((outcome.tx, outcome.far, outcome.deltas)))
+        assert db.define(".decl big(i: number)\n.output big\nbig(i) :- item(i, n), n > 0.") == {}
+        assert heard.pop() == (2, ("big",), {}) and said(db) == {"big": {"plus": 32}}
+        assert db.define("big(i) :- item(i, n), n > 0, i > 2.") == {"big": Delta(minus=frozenset({(1,), (2,)}))}
+        assert heard.pop()[1] == () and said(db) == {"big": {"minus": 2}}
+        db.define(".decl big(i: number, n: number)\nbig(i, n) :- item(i, n), i > 36.")
+        assert heard.pop() == (4, (), {}), "nobody's copy can follow other columns"
+        assert said(db) == {"big": {"plus": 3, "minus": 30}} and db.view("big") == {(37, 2), (38, 3), (39, 4)}
+        assert db.define("some(i, n) :- other(i), n = i.") == {} and said(db) == {"some": {"minus": 16}}
+        with pytest.raises(DataError, match="item has rows"):
+            db.define(".decl item(i: symbol, n: number)\nbig(1, 2).")
+        assert db.drop("big") == {"big": Delta(minus=frozenset({(37, 2), (38, 3), (39, 4)}))}
+        assert db.verify().problems == []
+    with open_program(data=tmp_path / "data") as db:
+        assert db.view("some") == set() and db.tx == 6
 
 
 def test_a_table_is_looked_into_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

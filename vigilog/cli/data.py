@@ -31,7 +31,7 @@ from vigilog.core.errors import DataError, UsageError, counted
 from vigilog.engine import backup as copies
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
-from vigilog.engine.tell import logged, views_json
+from vigilog.engine.tell import definition_json, logged
 from vigilog.engine.tell import tell as tell_lines
 from vigilog.engine.watch import to_line
 from vigilog.executors.watch import Report
@@ -89,7 +89,7 @@ def init(
     with db:
         if db.redefined:
             print(db.redefined)
-            print(to_line({"tx": db.tx, "views": views_json(db, db.redefinition)}))
+            print(to_line(definition_json(db, db.redefinition)))
         print(f"{data}: {counted(len(db.program.relations), 'relation')} and {counted(len(db.program.rules), 'rule')}, transaction {db.tx}")
         if new and facts is None and db.program.directed("input"):
             print("it begins empty: fill it with vigilog load or tell, or make it with -F FACTS", file=sys.stderr)
@@ -200,8 +200,7 @@ def define(
     except (OSError, UnicodeDecodeError) as reason:
         raise DataError(f"{file}: cannot be read: {getattr(reason, 'strerror', None) or reason}", "unreadable") from None
     with interruptible(), progress() as report, _opened(data, report) as db:
-        deltas = db.define(text)
-        print(to_line({"tx": db.tx, "views": views_json(db, deltas)}))
+        print(to_line(definition_json(db, db.define(text))))
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))

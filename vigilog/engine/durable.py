@@ -194,7 +194,10 @@ class Durable(Filed):
     # -- definitions
 
     def define(self, text: str) -> dict[str, Delta]:
-        """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone."""
+        """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone.
+
+        The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given.
+        """
         with self.lock, damage(self.file.path):
             return redefine(self, defined(self.whole_program(), text))
 

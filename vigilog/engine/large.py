@@ -9,16 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import reduce
+from operator import attrgetter, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from vigilog.core.delta import Delta
+from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.engine.step import Outcome
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
+from vigilog.language.syntax import Program
 from vigilog.planning.strategy import depends_on
 from vigilog.rewriting.relevant import relevant
 from vigilog.spark.snapshots import Written, folders, remove
@@ -44,6 +48,19 @@ LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relati
 def size(types: Sequence[Type], rows: int) -> int:
     """About how many bytes rows take in tables and their indexes."""
     return rows * 2 * (16 + sum(32 if type_.kind == "symbol" else 8 for type_ in types))
+
+
+@dataclass(frozen=True)
+class Past:
+    """A program that another has taken the place of, and those of its views that mean something else now: rows that are here, or frames on Spark."""
+
+    compiled: Compiled
+    views: Mapping[str, set[Row] | DataFrame]
+
+    def alike(self, view: str, program: Program) -> bool:
+        """Whether a view has the same columns in another program."""
+        one, other = self.compiled.program.relations.get(view), program.relations.get(view)
+        return one is not None and other is not None and (one.columns, one.types) == (other.columns, other.types)
 
 
 class Large:
@@ -238,6 +255,40 @@ class Large:
         outcome = Outcome(tx, far=tuple(name for name, said in views.items() if said))
         db.step.publish(outcome)
         return outcome
+
+    def some(self, relation: str, most: int) -> Iterable[Row]:
+        """Rows of a base relation, of one that is not resident at most so many."""
+        home = self.db.homes[relation]
+        if relation not in self.db.large:
+            return self.db.views.rows(home)
+        with closing(self._bulk()) as bulk:
+            return bulk.collect(home, self._frame(home).limit(most))
+
+    def seen(self, name: str) -> set[Row] | DataFrame:
+        """A view as of now, where it is: its rows, or a frame that stays as it is."""
+        return self._frame(name) if self.is_far(name) else self.db.view(name)
+
+    def redefined(self, past: Past, name: str, now: set[Row] | DataFrame | None) -> tuple[dict[str, Any], Delta | None]:
+        """What a change of definitions did to a view, as the outbox says it, and its rows, unless they are too many for this process."""
+        was, lost = past.views.get(name), past.compiled.program.relations.get(name)
+        if (was is None or isinstance(was, set)) and (now is None or isinstance(now, set)):
+            delta = between(was or set(), now or set())
+            return self.db.book.said(name, delta, lost), delta
+        with closing(self._bulk(past.compiled)) as before, closing(self._bulk()) as after:
+            old = before.local(name, list(was)) if isinstance(was, set) else was
+            new = after.local(name, list(now)) if isinstance(now, set) else now
+            parts: list[tuple[Bulk, Difference]] = []
+            if old is not None and new is not None and lost and lost.types == self.db.program.relations[name].types:
+                parts = [(after, after.between(old.toDF(*new.columns), new))]
+            else:  # rows of other types: those go, these come
+                parts += [(before, before.between(old, old.limit(0)))] if old is not None else []
+                parts += [(after, after.between(None, new))] if new is not None else []
+            if sum(difference.rows for _, difference in parts) > FEW_ROWS:
+                return reduce(or_, (self._written(bulk, name, difference) for bulk, difference in parts)), None
+            deltas = [bulk.rows(name, difference) for bulk, difference in parts]
+        gone, came = ({row for delta in deltas for row in side(delta)} for side in (attrgetter("minus"), attrgetter("plus")))
+        delta = between(gone, came)
+        return self.db.book.said(name, delta, lost), delta
 
     def _said(self, bulk: Bulk, name: str, difference: Difference) -> dict[str, Any]:
         """A view's change as the outbox says it: its rows if they are few, otherwise where Spark wrote them."""

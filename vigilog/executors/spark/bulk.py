@@ -73,8 +73,11 @@ class Bulk:
 
     def rows(self, relation: str, difference: Difference) -> Delta:
         """A difference that is small, here."""
-        found = [frozenset(keeping.rows_of(self.frames, relation, frame.toArrow())) for frame in (difference.plus, difference.minus)]
-        return Delta(found[0], found[1])
+        return Delta(self.collect(relation, difference.plus), self.collect(relation, difference.minus))
+
+    def collect(self, relation: str, frame: DataFrame) -> frozenset[Row]:
+        """The rows of a frame, here."""
+        return frozenset(keeping.rows_of(self.frames, relation, self.frames.act(frame.toArrow)))
 
     def write(self, relation: str, frame: DataFrame, warehouse: str, what: str) -> Written:
         self.frames.watch.begin(f"writing {relation}")
