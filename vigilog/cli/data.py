@@ -27,7 +27,7 @@ from vigilog.cli.arguments import (
 )
 from vigilog.cli.progress import progress
 from vigilog.cli.status import status_text
-from vigilog.core.errors import DataError, UsageError, counted
+from vigilog.core.errors import UsageError, counted
 from vigilog.engine import backup as copies
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
@@ -35,6 +35,7 @@ from vigilog.engine.tell import definition_json, logged
 from vigilog.engine.tell import tell as tell_lines
 from vigilog.engine.watch import to_line
 from vigilog.executors.watch import Report
+from vigilog.language.parser import read_text
 from vigilog.store.file import NAME
 
 app = typer.Typer()
@@ -195,12 +196,9 @@ def define(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Declarations, directives and rules.", show_default=False)],
 ) -> None:
     """Adds relations and rules to a data folder's program, or replaces those it has rules for; prints what views gain and lose by that."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as reason:
-        raise DataError(f"{file}: cannot be read: {getattr(reason, 'strerror', None) or reason}", "unreadable") from None
+    text = read_text(file)
     with interruptible(), progress() as report, _opened(data, report) as db:
-        print(to_line(definition_json(db, db.define(text))))
+        print(to_line(definition_json(db, db.define(text, str(file)))))
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))

@@ -193,13 +193,13 @@ class Durable(Filed):
 
     # -- definitions
 
-    def define(self, text: str) -> dict[str, Delta]:
+    def define(self, text: str, name: str = "definition") -> dict[str, Delta]:
         """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone.
 
-        The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given.
+        The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
         """
         with self.lock, damage(self.file.path):
-            return redefine(self, defined(self.whole_program(), text))
+            return redefine(self, defined(self.whole_program(), text, name))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
