@@ -76,6 +76,10 @@ def in_child(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 # -- the disk
 
 
+def full_of(folder: Path) -> str:
+    return f"the disk with {folder / 'data' / NAME} is full; nothing was changed"
+
+
 @contextmanager
 def full_disk(db: Durable) -> Iterator[None]:
     """The file cannot grow: SQLite says what it says of a full disk."""
@@ -94,7 +98,7 @@ def test_full_disk(tmp_path: Path, strategy: str) -> None:
         with full_disk(db), unchanged(db):
             with pytest.raises(VigilogError) as refused:
                 db.apply(insertion(*((f"n{number}", f"m{number}") for number in range(3_000))))
-            assert refused.value.code == "disk"
+            assert (refused.value.code, refused.value.message) == ("disk", full_of(tmp_path))
             assert db.view("closure") == {("a", "b"), ("b", "c"), ("a", "c")}, "reading goes on meanwhile"
         goes_on(db)
 
@@ -106,7 +110,7 @@ def test_full_disk_while_defining(tmp_path: Path) -> None:
         with full_disk(db), unchanged(db):
             with pytest.raises(VigilogError) as refused:
                 db.define(text)
-            assert refused.value.code == "disk"
+            assert (refused.value.code, refused.value.message) == ("disk", full_of(tmp_path))
         assert "wide" not in db.program.relations
         db.define(".decl back(x: symbol, y: symbol) .output back back(y, x) :- edge(x, y).")
         assert len(db.view("back")) == 150
@@ -472,6 +476,6 @@ def test_index_that_finds_no_place(tmp_path: Path) -> None:
             for _ in range(2):
                 with pytest.raises(VigilogError) as refused:
                     db.apply(insertion(*((f"x{number}", "m9") for number in range(2_000))))
-                assert refused.value.code == "disk"
+                assert (refused.value.code, refused.value.message) == ("disk", full_of(tmp_path))
         assert db.tx == 0
         assert db.apply(insertion(("p", "m9"), ("q", "m9")))["both"].plus == {("p", "q")}
