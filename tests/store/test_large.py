@@ -11,7 +11,7 @@ import pytest
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError
-from vigilog.engine import large
+from vigilog.engine import large, ledger
 from vigilog.engine.database import Database
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
@@ -196,6 +196,29 @@ def test_definitions_of_views_on_spark(spark: SparkSession, tmp_path: Path, monk
         assert db.verify().problems == []
     with open_program(data=tmp_path / "data") as db:
         assert db.view("some") == set() and db.tx == 6
+
+
+def test_changes_that_are_in_the_warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told like others, up to a bound; damaged ones are not."""
+    monkeypatch.setattr(large, "FEW_ROWS", 5)
+    with open_program(PROGRAM, data=tmp_path / "data", memory=0) as db:
+        db.load("item", many(tmp_path, 40))
+        some = frozenset((number, number % 5) for number in range(40) if number % 5 > 2)
+        assert list(db.changes(0)) == [(1, "some", Delta(plus=some))]
+        monkeypatch.setattr(ledger, "MOST_ROWS", 15)
+        with pytest.raises(DataError, match=r"16 rows of some are in some/plus-.* more than are read at once") as refused:
+            list(db.changes(0))
+        assert refused.value.code == "large"
+        monkeypatch.setattr(ledger, "MOST_ROWS", 16)
+        assert db.verify().problems == []
+        for name in ("some", "item"):
+            part = next(Path(db.store.warehouse).glob(f"{name}/plus-*/*.parquet"))
+            kept = bytearray(part.read_bytes())
+            kept[len(kept) // 8] ^= 1
+            part.write_bytes(kept)
+        with pytest.raises(DataError, match="cannot be read") as refused:
+            list(db.changes(0))
+        assert refused.value.code == "damaged" and len(db.verify().problems) == 2
 
 
 def test_a_table_is_looked_into_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,7 @@ class Large:
             "INSERT OR REPLACE INTO vigilog_snapshots VALUES (?, ?, ?, ?, ?)",
             (relation, tx, written.location.removeprefix(f"{self.root}/"), written.rows, time.time()),
         )
+        self.db.file.seal()
 
     @property
     def root(self) -> str:
