@@ -196,12 +196,15 @@ def a_place_for_anybody() -> Iterator[Path]:
 def test_read_only_folder() -> None:
     with a_place_for_anybody() as folder:
         open_program(PROGRAM, FACTS, data=folder / "data").close()
+        (folder / "free").mkdir()
+        (folder / "free").chmod(0o777)
         for path in [*(folder / "data").rglob("*"), folder / "data"]:
             path.chmod(0o555 if path.is_dir() else 0o444)
         done = in_child(
             """
             import os, sys
             from vigilog.core.errors import VigilogError
+            from vigilog.engine.backup import backup
             from vigilog.engine.opening import open_program
             if os.getuid() == 0:
                 os.setuid(65534)
@@ -209,13 +212,19 @@ def test_read_only_folder() -> None:
                 open_program(data=sys.argv[1])
             except VigilogError as error:
                 print(error.code, error)
+            print(backup(sys.argv[1], sys.argv[2]))
             """,
             str(folder / "data"),
+            str(folder / "free" / "copy"),
         )
+        restore(folder / "free" / "copy", folder / "other")
+        with open_program(data=folder / "other") as db:
+            assert db.rows("edge") == {*FACTS["edge"]}
         for path in [folder / "data", *(folder / "data").rglob("*")]:
             path.chmod(0o755)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"folder {folder}/data: Permission denied\n"
+    why = "cannot be opened: Permission denied; a data folder must be writable, even to be read"
+    assert done.stdout == f"folder {folder}/data {why}\n0\n", "it can be copied, though"
 
 
 # -- another process

@@ -157,12 +157,21 @@ def _summed(connection: sqlite3.Connection) -> int:
 
 def copy_file(path: Path, target: Path, progress: Callable[[float], None] | None = None) -> None:
     """Copies a file as of one moment, while transactions go on, of this process or of another."""
-    with damage(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as source:
+    still = not os.access(path.parent, os.W_OK) and not _ahead(path).exists()  # SQLite would want to write beside it; nobody else does
+    uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if still else ''}"
+    with damage(path), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as source:
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on it sees this moment and no later one
         with damage(target), closing(sqlite3.connect(target)) as copy:
             source.backup(copy, pages=1_000, progress=lambda _, left, all_: progress and progress(1 - left / max(all_, 1)))
             copy.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
+    if still and _ahead(path).exists():
+        raise DataError(f"{path} was opened by another process meanwhile; try again", "in-use")
+
+
+def _ahead(path: Path) -> Path:
+    """What is written ahead: there as long as a process has the file open, or after it was killed."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def _locked(folder: Path, *, create: bool) -> IO[str]:
@@ -174,7 +183,9 @@ def _locked(folder: Path, *, create: bool) -> IO[str]:
             raise DataError(f"there is no data folder {folder}", "no-data")
         lock = (folder / LOCK).open("a+")
     except OSError as reason:
-        raise DataError(f"{folder}: {reason.strerror}", "folder") from None
+        raise DataError(
+            f"{folder} cannot be opened: {reason.strerror}; a data folder must be writable, even to be read", "folder"
+        ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
