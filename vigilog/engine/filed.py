@@ -87,6 +87,7 @@ class Filed(Database):
             "INSERT INTO vigilog_programs (tx, at, text, sum) VALUES (?, ?, ?, ?)",
             (last or 0, time.time(), text, zlib.crc32(text.encode())),
         )
+        self.file.seal()
 
     @property
     def large(self) -> frozenset[str]:
@@ -131,10 +132,11 @@ class Filed(Database):
         connection.executemany(
             "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
         )
+        self.file.seal()
         segments = Segments(self.folder / SEGMENTS, to_arrow, from_arrow)
         listeners = self.step.listeners if hasattr(self, "step") else []
         retain = json.loads(self.file.get("retain", "null")) or RETAIN
-        self.book = Book(self.file, made.program, segments, retain, self.store.remove)
+        self.book = Book(self.file, made.program, segments, retain, self.store.remove, self.store.rows)
         self._use(made, views, self.book, listeners)
 
     @contextmanager
