@@ -15,6 +15,7 @@ from vigilog.engine import large, ledger
 from vigilog.engine.database import Database
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
+from vigilog.executors.mixed import MixedViews
 from vigilog.executors.spark import stored
 from vigilog.language.check import check
 
@@ -64,11 +65,12 @@ def test_where_relations_are(spark: SparkSession, tmp_path: Path, monkeypatch: p
     """A relation that grows over the budget leaves the file; one that fits again comes back with the next snapshot."""
     monkeypatch.setattr(large, "MANY_ROWS", 10)
     budget = large.size(open_program(PROGRAM).program.relations["item"].types, 30)
-    with open_program(PROGRAM, data=tmp_path / "data", memory=budget) as db:
+    with open_program(PROGRAM, data=tmp_path / "data", memory=budget, strategy="counted") as db:
         for start in range(0, 60, 12):
             db.apply({"insert": {"item": [(number, 3) for number in range(start, start + 12)]}})
             assert db.large == ({"item"} if start >= 24 else set())
         assert len(db.view("some")) == 60
+        assert isinstance(db.views, MixedViews) and db.views.distant.stored == {"some", "some_proofs"}, "counted here and there"
         db.apply({"delete": {"item": [(number, 3) for number in range(10, 60)]}})
         assert db.compact(["item"]) == {"item": 10} and not db.large
         assert db.apply({"insert": {"item": [(100, 4)]}})["some"].plus == {(100, 4)}

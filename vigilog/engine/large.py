@@ -127,7 +127,8 @@ class Large:
         if stored is None:
             stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
         read = {home: self.source(name) for home, name in names.items() if home in program.relations}
-        return SparkViews(program, outputs, read, stored, Watch(report=self.db.report), budget=self.db.budget, strict=self.db.strict)
+        watch = Watch(report=self.db.report)
+        return SparkViews(program, outputs, read, stored, made.counted, watch, budget=self.db.budget, strict=self.db.strict)
 
     def compact(self, relations: Iterable[str]) -> dict[str, int]:
         """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""
@@ -362,7 +363,7 @@ class Large:
         made = self.db.compiled
         program = relevant(made.plain, names)
         read = {made.homes[name]: rows for name, rows in base.items() if made.homes[name] in program.relations}
-        with closing(SparkViews(program, names, read, (), Watch(report=self.db.report))) as views:
+        with closing(SparkViews(program, names, read, watch=Watch(report=self.db.report))) as views:
             return {name: set(views.rows(name)) for name in names}
 
     def _bulk(self, made: Compiled | None = None) -> Bulk:
