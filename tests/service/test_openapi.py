@@ -113,5 +113,5 @@ def test_the_parameters_of_a_subscription_are_described(served: Served) -> None:
     for name, parameter in described.items():
         schema = parameter["schema"]
         if schema["type"] in ("number", "integer") or "enum" in schema or "pattern" in schema:
-            wrong = {"headers": {name: "?"}} if parameter["in"] == "header" else {"params": {"view": "closure", name: "?"}}
-            assert served.call("GET", "/v1/changes?view=closure", **wrong).status_code == 400, name
+            headers, query = ({name: "?"}, "") if parameter["in"] == "header" else ({}, f"&{name}=?")
+            assert served.call("GET", f"/v1/changes?view=closure{query}", headers=headers).status_code == 400, name
