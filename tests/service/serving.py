@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ PATIENCE = 30.0  # seconds after which something that should come is taken not t
 
 Row = tuple[Any, ...]
 Message = dict[str, Any]
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Waits for something that nobody tells."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.05)
 
 
 def free_port() -> int:
@@ -92,6 +101,13 @@ class Served:
         assert self.process is not None
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * 4096
+
+    @property
+    def worked(self) -> float:
+        """Seconds of computing that the process has done."""
+        assert self.process is not None
+        user, system = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def logged(self, event: str) -> list[Message]:
         lines = [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines() if line.startswith("{")]

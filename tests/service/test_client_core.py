@@ -13,7 +13,7 @@ from vigilog.client.columns import ARROW, Columns
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
 from vigilog.client.subscription import Subscription, follow
-from vigilog.client.wishes import followed, held
+from vigilog.client.wishes import Following, followed, held
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import SYMBOL
@@ -277,9 +277,10 @@ def test_a_server_that_was_never_there_is_told_of_at_once() -> None:
 
 
 def test_wishes_that_make_no_sense() -> None:
-    for wishes in ({"every": -1.0}, {"changes": 3}, {"since": 3, "anew": True}, {"name": ""}):
+    senseless: list[Following] = [{"every": -1.0}, {"changes": 3}, {"since": 3, "anew": True}, {"name": ""}]
+    for wishes in senseless:
         with pytest.raises(UsageError):
-            followed("edge", wishes)  # type: ignore[arg-type]
+            followed("edge", wishes)
     with pytest.raises(UsageError):
         followed([], {})
     with pytest.raises(UsageError):

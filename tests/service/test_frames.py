@@ -18,7 +18,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from tests.service.conftest import Serve
-from tests.service.serving import PATIENCE, Row, Served, Talk
+from tests.service.serving import PATIENCE, Row, Served, Talk, until
 
 TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 GROWTH = 150 * 2**20  # bytes that the server may have more in memory after all of it; what it was sent is much more
@@ -285,6 +285,18 @@ def test_half_open_connections(watched: Served) -> None:
         client.close()
 
 
+def test_clients_that_are_not_there_any_more(serve: Serve) -> None:
+    """A connection on which nobody answers is ended, even if nobody takes what it is sent; one on which somebody does stays."""
+    server = serve("--limit", "ping=0.5", program=".decl p(x: number, text: symbol) .output p")
+    with server.following(view="p", name="there"), raw(server) as silent, raw(server, 2048) as deaf:
+        silent.say({"subscribe": {"view": "p", "name": "silent"}})
+        deaf.say({"subscribe": {"view": "p", "name": "deaf"}})
+        server.tell(insert={"p": [[number, "x" * 500] for number in range(5_000)]})  # more than waits between two machines
+        assert ends_with(silent.rest()) == 1011
+        until(lambda: [one["name"] for one in server.get("/v1/subscriptions")["subscriptions"] if one["connected"]] == ["there"])
+    assert server.mistakes() == []
+
+
 def test_a_client_that_never_reads(serve: Serve) -> None:
     """Its changes are on the disk; the others get theirs, and the server keeps little in memory. When it reads again, it gets all of them."""
     server = serve("--limit", "pending=1000", program=".decl p(x: number, text: symbol) .output p")
@@ -361,10 +373,7 @@ def test_storms_of_subscriptions(watched: Served) -> None:
             if number % 2:
                 talk.hear("subscribed")
             talks.append(talk)
-    deadline = time.monotonic() + PATIENCE
-    while watched.get("/v1/status")["subscribers"] > 1:
-        assert time.monotonic() < deadline, f"some who left are not forgotten: {watched.get('/v1/status')['subscriptions']}"
-        time.sleep(0.1)
+    until(lambda: watched.get("/v1/status")["subscribers"] == 1)  # those who left are forgotten
 
 
 def test_one_that_is_sent_away_can_come_back(running: Served) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -22,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.service.serving import Served
+from vigilog.protocol.messages import Qos, Subscribe
 
 CHECKS = [
     not_a_server_error,
@@ -102,3 +104,14 @@ def test_every_call_of_the_protocol_is_described(served: Served) -> None:
         ("get", "/metrics"),
     ]:
         assert method in paths[path]
+
+
+def test_the_parameters_of_a_subscription_are_described(served: Served) -> None:
+    described = {parameter["name"]: parameter for parameter in served.get("/openapi.json")["paths"]["/v1/changes"]["get"]["parameters"]}
+    members = {field.encode_name for kind in (Qos, Subscribe) for field in msgspec.structs.fields(kind)}
+    assert members - {"views", "bind", "qos", "snapshot"} == described.keys() - {"Last-Event-ID"}, "all that can be said in a query"
+    for name, parameter in described.items():
+        schema = parameter["schema"]
+        if schema["type"] in ("number", "integer") or "enum" in schema or "pattern" in schema:
+            headers, query = ({name: "?"}, "") if parameter["in"] == "header" else ({}, f"&{name}=?")
+            assert served.call("GET", f"/v1/changes?view=closure{query}", headers=headers).status_code == 400, name

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from tests.service.conftest import Serve
-from tests.service.serving import PATIENCE, Served
+from tests.service.serving import PATIENCE, Served, until
 from vigilog.core.errors import UsageError
 from vigilog.service.access import add_token
 from vigilog.service.server import Settings
@@ -190,13 +190,13 @@ def test_tokens_are_given_and_taken_back_while_the_server_runs(tmp_path: Path, s
     add_token(path, "keeper", ["*"], ["*"], define=True)
     server = serve("--tokens", str(path))
     server.token = late = add_token(path, "late", ["closure"], ["edge"], define=False)
-    _until(lambda: server.call("GET", "/v1/views").status_code == 200)
+    until(lambda: server.call("GET", "/v1/views").status_code == 200)
     with server.following(view="closure") as talk:
         server.insert(("a", "b"))
         talk.change()
         content = json.loads(path.read_text())
         path.write_text("{")  # a file that is none leaves things as they are
-        _until(lambda: bool(server.logged("the tokens stay as they were")) or not server.insert(("b", str(time.monotonic()))))
+        until(lambda: bool(server.logged("the tokens stay as they were")) or not server.insert(("b", str(time.monotonic()))))
         path.write_text(json.dumps({"tokens": [entry | {"read": ["open"]} for entry in content["tokens"] if entry["name"] == "late"]}))
         while "error" not in (said := talk.hear()):
             pass
@@ -211,13 +211,6 @@ def test_tokens_are_given_and_taken_back_while_the_server_runs(tmp_path: Path, s
         assert server.call("GET", "/v1/views", token=late).status_code == 401
         talk.say(subscribe={"view": "open"})
         assert talk.hear()["error"]["code"] == "token"
-
-
-def _until(holds: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.1)
 
 
 # -- from where

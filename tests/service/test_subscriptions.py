@@ -16,7 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 
 from tests.service.conftest import Serve
-from tests.service.serving import PATIENCE, PROGRAM, Served, Talk, apply, rows_of
+from tests.service.serving import PATIENCE, PROGRAM, Served, Talk, apply, rows_of, until
 from vigilog.engine.backup import restore
 from vigilog.engine.opening import open_program
 
@@ -134,7 +134,7 @@ def test_a_name_goes_on_where_it_acknowledged(serve: Serve) -> None:
         assert talk.change()["tx"] == second
         talk.say(ping=1)
         talk.hear("pong")
-        _until(lambda: server.get("/v1/subscriptions")["subscriptions"][0]["tx"] == first)
+        until(lambda: server.get("/v1/subscriptions")["subscriptions"][0]["tx"] == first)
         known = server.get("/v1/subscriptions")["subscriptions"][0]
         assert known["name"] == "it" and known["connected"] and known["spec"]["view"] == "closure" and begun < first
     server.kill()
@@ -304,7 +304,7 @@ def test_events(server: Served) -> None:
     }.items():
         assert server.call("GET", f"/v1/changes?{query}").status_code == status, query
     assert events(server, "/v1/changes?view=closure", 1, {"Last-Event-ID": "another:1"})[0][1]["code"] == "history"
-    _until(lambda: server.get("/v1/status")["subscribers"] == 0)
+    until(lambda: server.get("/v1/status")["subscribers"] == 0)
 
 
 # -- what a dry run tells
@@ -455,8 +455,7 @@ def test_a_stop_in_good_order_says_where_to_go_on(serve: Serve) -> None:
     with server.following(view="closure", qos={"every": 60}) as waiting, server.following(view="closure") as talk, server.socket() as idle:
         for thread in writers:
             thread.start()
-        while len(acknowledged) < 40:
-            time.sleep(0.01)
+        until(lambda: len(acknowledged) >= 40)
         assert server.stop() == 0
         ends = [_closing(one) for one in (talk, waiting)]
         assert ends[0] == ends[1] == max(acknowledged) and talk.copy == waiting.copy, "all was sent, due or not"
@@ -494,7 +493,7 @@ def test_events_end_with_the_server(serve: Serve) -> None:
     ends: list[Any] = []
     listening = threading.Thread(target=lambda: ends.extend(events(server, "/v1/changes?view=closure", 4)))
     listening.start()
-    _until(lambda: server.get("/v1/status")["subscribers"] == 1)
+    until(lambda: server.get("/v1/status")["subscribers"] == 1)
     server.insert(("a", "b"))
     assert server.stop() == 0
     listening.join(PATIENCE)
@@ -512,21 +511,14 @@ def test_a_stop_does_not_wait_for_long_questions(serve: Serve) -> None:
         except httpx.HTTPError as reason:
             answers.append(reason)
 
-    asking = threading.Thread(target=ask)
+    asking, worked = threading.Thread(target=ask), server.worked
     asking.start()
-    time.sleep(1)  # so that it is being answered
+    until(lambda: server.worked > worked + 0.5)  # it is being answered
     began = time.monotonic()
     assert server.stop() == 0
     assert time.monotonic() - began < 40, "a minute is what an answer may take"
     asking.join(PATIENCE)
     assert answers and (not isinstance(answers[0], httpx.Response) or answers[0].status_code == 503)
-
-
-def _until(holds: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)
 
 
 def test_apply_is_exact() -> None:

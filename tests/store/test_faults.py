@@ -186,6 +186,17 @@ def test_segments_are_removed_with_their_transactions(tmp_path: Path, monkeypatc
         assert db.verify().fine
 
 
+def test_keys_of_requests_go_with_their_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "LOOK_EVERY", 1)
+    monkeypatch.setattr(ledger, "KNOWN_REQUESTS", 4)
+    with open_program(PROGRAM, FACTS, data=tmp_path / "data", retain={"transactions": 2}) as db:
+        for number in range(1, 11):
+            assert db.take(insertion((f"n{number}", "m")), request=f"r{number}").tx == number
+        assert db.book.log.first >= 8
+        assert [number for number in range(1, 11) if db.book.answered(f"r{number}")] == [7, 8, 9, 10], "a retry may come late"
+        assert db.take(insertion(("other", "m")), request="r9").tx == 9 and db.tx == 10
+
+
 @contextmanager
 def a_place_for_anybody() -> Iterator[Path]:
     with TemporaryDirectory() as folder:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from inspect import isawaitable
@@ -11,18 +10,16 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
 import httpx
-from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as connect_socket
 
 from vigilog.client import calls
 from vigilog.client.answers import Answer, Described, Preview, Told
 from vigilog.client.calls import Operations, Transaction
-from vigilog.client.columns import Columns
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
-from vigilog.client.server import Server
-from vigilog.client.subscription import Subscription, follow
+from vigilog.client.following import Calling, Followed
+from vigilog.client.subscription import Subscription
 from vigilog.client.views import Kept, OneView, SeveralViews
 from vigilog.client.wishes import Following, Holding, What, followed, held, names
 from vigilog.core.errors import ConnectionLost, UsageError
@@ -32,20 +29,10 @@ from vigilog.core.values import Value
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(Calling):
     """A connection to a server. Close it, or use it in an `async with`; that also ends its subscriptions. It belongs to one loop."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str | None = None,
-        *,
-        patience: float = 30.0,
-        timeout: float = 300.0,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        """`patience` is how many seconds a call waits for a server that was there and is not any more; `timeout` how many it waits for an answer."""
-        self.server = Server(url, token, patience, timeout, tls)
+    def _begin(self) -> None:
         self._http = httpx.AsyncClient(**self.server.http)
         self._closed = False
         self._open: set[AsyncChanges | AsyncFeed] = set()
@@ -182,35 +169,14 @@ class AsyncClient:
             return self.server.response(answered)
 
 
-class AsyncChanges:
+class AsyncChanges(Followed):
     """What a subscription gives, one after the other. One task at a time takes from it; taking may be cancelled, and loses nothing."""
 
     def __init__(self, client: AsyncClient, subscription: Subscription) -> None:
-        self._client, self._subscription = client, subscription
-        self._running = Running(follow(subscription))
-        self._socket: ClientConnection | None = None
+        super().__init__(subscription)
+        self._client = client
         self._closed = asyncio.Event()
-        self._given, self._well = False, True
         client._open.add(self)
-
-    @property
-    def position(self) -> int | None:
-        """The last transaction that is known to be in what was given."""
-        return self._subscription.position
-
-    @property
-    def db(self) -> str:
-        """The history that positions belong to."""
-        return self._subscription.db
-
-    @property
-    def columns(self) -> Mapping[str, Columns]:
-        """The columns of each view."""
-        return self._subscription.columns
-
-    @property
-    def connected(self) -> bool:
-        return self._socket is not None
 
     async def begin(self) -> None:
         """Waits until the server has promised something. Raises what it refuses with."""
@@ -237,13 +203,15 @@ class AsyncChanges:
                 return event
         raise StopAsyncIteration
 
-    def hold(self) -> None:
-        """What was given last is not dealt with: it is not acknowledged, nor what follows, until `ack` says so."""
-        self._well = False
-
     async def ack(self, tx: int) -> None:
         """Everything up to a position is dealt with. What the server does not hear now, because the connection is lost, it hears with the next."""
-        said = self._subscription.ack(tx)
+        await self._say(self._subscription.ack(tx))
+
+    async def expect(self, tx: int) -> None:
+        """Makes the server tell as soon as it has come to a transaction, whether that changed anything or not; otherwise it takes some seconds."""
+        await self._say(self._subscription.ask(tx))
+
+    async def _say(self, said: str | None) -> None:
         if said is not None and self._socket is not None:
             with suppress(Lost), self._client.server.losing():
                 await self._socket.send(said)
@@ -274,10 +242,7 @@ class AsyncChanges:
     async def _step(self) -> Event | None:
         """Goes on to the next event that is given."""
         try:
-            if self._given:
-                self._given = False
-                well, self._well = self._well, True
-                self._running.answer(well)
+            self._go_on()
             while not isinstance(effect := self._running.effect, Give):
                 if effect is None or self._closed.is_set():
                     return None
@@ -358,6 +323,7 @@ class AsyncFeed:
             raise UsageError("a callback cannot wait for what comes after it")
         come = asyncio.Event()
         self.copy.when(tx, come.set)
+        await self.changes.expect(tx)
         try:
             async with asyncio.timeout(timeout):
                 await come.wait()

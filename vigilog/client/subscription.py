@@ -68,6 +68,10 @@ class Subscription:
         self.held = self.held and tx < self.position
         return self._ack(tx)
 
+    def ask(self, tx: int) -> str | None:
+        """Somebody waits for a position. What to say to the server, if anything, so that he is told of it soon."""
+        return _text(ClientMessage(progress=tx)) if self.settled and self.position is not None and tx > self.position else None
+
     def _ack(self, tx: int) -> str | None:
         if self.wish.name is None or tx <= self.acknowledged:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,18 +10,16 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
 import httpx
-from websockets.sync.client import ClientConnection
 from websockets.sync.client import connect as connect_socket
 
 from vigilog.client import calls
 from vigilog.client.answers import Answer, Described, Preview, Told
 from vigilog.client.calls import Operations, Transaction
-from vigilog.client.columns import Columns
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
-from vigilog.client.server import Server
-from vigilog.client.subscription import Subscription, follow
+from vigilog.client.following import Calling, Followed
+from vigilog.client.subscription import Subscription
 from vigilog.client.views import Kept, OneView, SeveralViews
 from vigilog.client.wishes import Following, Holding, What, followed, held, names
 from vigilog.core.errors import ConnectionLost, UsageError
@@ -32,20 +29,10 @@ from vigilog.core.values import Value
 T = TypeVar("T")
 
 
-class Client:
+class Client(Calling):
     """A connection to a server. Close it, or use it in a `with`; that also ends its subscriptions. It may be used from several threads."""
 
-    def __init__(
-        self,
-        url: str,
-        token: str | None = None,
-        *,
-        patience: float = 30.0,
-        timeout: float = 300.0,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        """`patience` is how many seconds a call waits for a server that was there and is not any more; `timeout` how many it waits for an answer."""
-        self.server = Server(url, token, patience, timeout, tls)
+    def _begin(self) -> None:
         self._http = httpx.Client(**self.server.http)
         self._closing = threading.Event()
         self._open: set[Changes | Feed] = set()
@@ -184,37 +171,16 @@ class Client:
             return self.server.response(answered)
 
 
-class Changes:
+class Changes(Followed):
     """What a subscription gives, one after the other. One thread at a time takes from it; others may close it, or acknowledge."""
 
     def __init__(self, client: Client, subscription: Subscription) -> None:
-        self._client, self._subscription = client, subscription
-        self._running = Running(follow(subscription))
-        self._socket: ClientConnection | None = None
+        super().__init__(subscription)
+        self._client = client
         self._sockets = ExitStack()
         self._closing = threading.Event()
-        self._given, self._well = False, True
         self._until: float | None = None  # when the pause that is under way ends
         client._open.add(self)
-
-    @property
-    def position(self) -> int | None:
-        """The last transaction that is known to be in what was given."""
-        return self._subscription.position
-
-    @property
-    def db(self) -> str:
-        """The history that positions belong to."""
-        return self._subscription.db
-
-    @property
-    def columns(self) -> Mapping[str, Columns]:
-        """The columns of each view."""
-        return self._subscription.columns
-
-    @property
-    def connected(self) -> bool:
-        return self._socket is not None
 
     def begin(self) -> None:
         """Waits until the server has promised something. Raises what it refuses with."""
@@ -241,13 +207,15 @@ class Changes:
                 return event
         raise StopIteration
 
-    def hold(self) -> None:
-        """What was given last is not dealt with: it is not acknowledged, nor what follows, until `ack` says so."""
-        self._well = False
-
     def ack(self, tx: int) -> None:
         """Everything up to a position is dealt with. What the server does not hear now, because the connection is lost, it hears with the next."""
-        said = self._subscription.ack(tx)
+        self._say(self._subscription.ack(tx))
+
+    def expect(self, tx: int) -> None:
+        """Makes the server tell as soon as it has come to a transaction, whether that changed anything or not; otherwise it takes some seconds."""
+        self._say(self._subscription.ask(tx))
+
+    def _say(self, said: str | None) -> None:
         if said is not None and self._socket is not None:
             with suppress(Lost), self._client.server.losing():
                 self._socket.send(said)
@@ -273,10 +241,7 @@ class Changes:
     def _step(self, deadline: float | None) -> Event | None:
         """Goes on to the next event that is given, or, when there is no time left, not as far."""
         try:
-            if self._given:
-                self._given = False
-                well, self._well = self._well, True
-                self._running.answer(well)
+            self._go_on()
             while not isinstance(effect := self._running.effect, Give):
                 if effect is None or self._closing.is_set():
                     return None
@@ -370,6 +335,7 @@ class Feed:
             raise UsageError("a callback cannot wait for what comes after it")
         come = threading.Event()
         self.copy.when(tx, come.set)
+        self.changes.expect(tx)
         if not come.wait(timeout):
             self.copy.give_up(come.set)
         return self.copy.reached(tx)

@@ -20,7 +20,7 @@ from vigilog.engine.database import Database
 from vigilog.engine.ledger import Book
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
-from vigilog.executors.mixed import MixedViews
+from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.views import Views
 from vigilog.language.check import check
 from vigilog.language.printer import show
@@ -34,7 +34,6 @@ from vigilog.store.segments import Segments
 if TYPE_CHECKING:
     from vigilog.engine.large import Large
     from vigilog.engine.queries import Queries
-    from vigilog.executors.spark.views import SparkViews
 
 RETAIN = {"transactions": 1_000_000.0}  # what is retained unless stated otherwise
 
@@ -123,8 +122,8 @@ class Filed(Database):
             program = relevant(made.plain, near) if far else made.plain
             return EmbeddedViews(program, outputs, given, stored, made.counted, self.budget, self.strict, connection=connection, kept=kept)
 
-        def distant(outputs: Sequence[str]) -> SparkViews:
-            return self.store.views(made, outputs)
+        def distant(outputs: Sequence[str]) -> Beginning:
+            return self.store.beginning(made, outputs)
 
         outputs = made.program.outputs
         views: Views = MixedViews(made.plain, outputs, far, resident, distant) if far else resident(outputs)

@@ -19,7 +19,7 @@ from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.engine.step import Outcome
-from vigilog.executors.mixed import MixedViews
+from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.syntax import Program
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from vigilog.engine.compiled import Compiled
     from vigilog.engine.durable import Durable
     from vigilog.executors.spark.bulk import Bulk, Difference
-    from vigilog.executors.spark.views import SparkViews
 
 Way = Literal[
     "add", "upsert", "delete_key", "equal"
@@ -70,6 +69,7 @@ class Large:
         self.db, self.warehouse, self.memory = db, warehouse, memory
         self.grown: dict[str, int] = {}  # how many rows of each large relation have changed since its tail was last looked at,
         self.added: dict[str, int] = {}  # and how many have come to each resident one since it was last counted
+        self.looking: set[object] = set()  # who reads a state that may rest on files of before
 
     # -- snapshots
 
@@ -117,8 +117,8 @@ class Large:
         self.grown[relation] = len(tail.plus) + len(tail.minus)
         return Kept(found[0], tail)
 
-    def views(self, made: Compiled, outputs: Sequence[str], stored: Collection[str] | None = None) -> SparkViews:
-        """Spark's part of the views."""
+    def beginning(self, made: Compiled, outputs: Sequence[str], stored: Collection[str] | None = None) -> Beginning:
+        """Spark's part of the views, from what there is now."""
         from vigilog.executors.spark.views import SparkViews
 
         names = {home: name for name, home in made.homes.items()}
@@ -127,8 +127,16 @@ class Large:
         if stored is None:
             stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
         read = {home: self.source(name) for home, name in names.items() if home in program.relations}
-        watch = Watch(report=self.db.report)
-        return SparkViews(program, outputs, read, stored, made.counted, watch, budget=self.db.budget, strict=self.db.strict)
+        db, tx = self.db, self.db.tx
+
+        def since() -> dict[str, Delta]:
+            return {made.homes[name]: delta for name, delta in db.book.since(tx).items()}
+
+        def views() -> SparkViews:
+            watch = Watch(report=db.report)
+            return SparkViews(program, outputs, read, stored, made.counted, watch, budget=db.budget, strict=db.strict)
+
+        return Beginning(views, since)
 
     def compact(self, relations: Iterable[str]) -> dict[str, int]:
         """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""
@@ -181,8 +189,8 @@ class Large:
         return size(types, self.db.kept_rows(self.db.homes[name])) > self.memory
 
     def _clear_old(self, home: str, kept: Sequence[Written]) -> None:
-        """Removes snapshots that are older than these. One that was just replaced stays until it is replaced again, for those who still read it."""
-        for location in folders(self.warehouse, home, "snapshot"):
+        """Removes snapshots that are older than these, unless somebody reads a state of before. One that was just replaced stays until it is replaced again, for other processes."""
+        for location in () if self.looking else folders(self.warehouse, home, "snapshot"):
             if location not in {written.location for written in kept}:
                 remove(location)
 
@@ -193,7 +201,7 @@ class Large:
             if location.removeprefix(f"{self.root}/") not in named:
                 remove(location)
         known = {location.removeprefix(f"{self.root}/").split("/")[0] for location in folders(self.warehouse, "*", "snapshot")}
-        for relation in known - {*self.db.homes.values()}:
+        for relation in () if self.looking else known - {*self.db.homes.values()}:
             for location in folders(self.warehouse, relation, "snapshot"):
                 remove(location)
 
@@ -350,7 +358,7 @@ class Large:
         """Views on Spark that are not what the rules give, with the number of rows in which they differ."""
         assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
         far = self.db.views.far
-        with closing(self.views(self.db.compiled, far, stored=())) as anew, closing(self._bulk()) as bulk:
+        with closing(self.beginning(self.db.compiled, far, stored=()).taken()) as anew, closing(self._bulk()) as bulk:
             for name in far:
                 difference = bulk.between(self._frame(name), anew.frame(name))
                 if difference.rows:

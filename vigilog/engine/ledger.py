@@ -21,6 +21,7 @@ from vigilog.store.segments import Segments
 
 MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
 MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
+KNOWN_REQUESTS = 10_000  # of so many transactions the keys are known, however few are retained: a retry comes late
 LOOK_EVERY = 1_000  # at most so many transactions pass between two looks at what need not be retained
 
 
@@ -179,7 +180,7 @@ class Book:
     # -- retention
 
     def prune(self) -> None:
-        """Drops what is not to be retained: entries that are too old, and the oldest of an outbox that is too large."""
+        """Drops what is not to be retained: entries that are too old, and the oldest of an outbox that is too large, with the keys of their requests."""
         until: int = 0
         connection = self.file.connection
         if "days" in self.retain:
@@ -200,6 +201,7 @@ class Book:
                 parts = [part for said in self.log.said(until) for part in said.values() if isinstance(part, dict)]
                 connection.execute("BEGIN IMMEDIATE")
                 self.log.forget(until)
+                connection.execute("DELETE FROM vigilog_requests WHERE tx <= ?", (min(until, self.last - KNOWN_REQUESTS),))
                 connection.execute("COMMIT")
             except (sqlite3.Error, DataError):  # what is not dropped now is dropped later; the transaction that was committed stands
                 if connection.in_transaction:

@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Condition
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,10 +27,13 @@ from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value, sorted_rows
 from vigilog.engine.compiled import Compiled
+from vigilog.engine.distant import begin, held
 from vigilog.engine.evaluate import ensure_known
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.reader import EmbeddedReader
 from vigilog.executors.mixed import MixedViews
+from vigilog.executors.views import Views
+from vigilog.executors.watch import Watch
 from vigilog.language.goal import Goal, goal_of
 from vigilog.language.syntax import Program, atoms
 from vigilog.planning.order import Search
@@ -39,6 +42,7 @@ from vigilog.store.log import Log
 
 if TYPE_CHECKING:
     from vigilog.engine.durable import Durable
+    from vigilog.executors.spark.reader import SparkReader
 
 MOST_READERS = 4  # at once; others wait
 CACHE_KIB = 64_000
@@ -63,7 +67,7 @@ class State(Protocol):
 class Readers:
     """The connections that read. One is made when all others are busy, up to a number; then one waits for another.
 
-    Each belongs to a program as compiled: after a change of definitions new ones are made.
+    Each belongs to the tables of one program: after a change of definitions, or of what is resident, new ones are made.
     """
 
     def __init__(self, db: Durable) -> None:
@@ -100,7 +104,7 @@ class Readers:
                 raise DataError("the database is closed", "closed")
             reader = self.idle.pop() if self.idle else None
             self.number += reader is None
-        if reader is not None and reader.compiled is self.db.compiled:
+        if reader is not None and reader.views is self.db.views:
             return reader
         try:
             if reader is not None:
@@ -118,23 +122,25 @@ class Readers:
             self.closed = True
             self.returned.notify_all()
             for reader in self.busy:
-                reader.embedded.stop(DataError("the database is closed", "closed"))
+                reader.stop(DataError("the database is closed", "closed"))
             for reader in self.idle:
                 reader.embedded.close()
             self.idle.clear()
 
 
 class Reader:
-    """A state of what is resident."""
+    """A state of what is resident. `spark` reads the rest of it, if somebody does."""
 
     tx: int
     log: Log
+    views: Views
+    spark: SparkReader | None
 
     def __init__(self, db: Durable) -> None:
         self.db = db
         with db.lock:
             self.compiled: Compiled = db.compiled
-            resident = db.resident
+            self.views, self.spark, resident = db.views, None, db.resident
             connection = db.file.connect(read_only=True, cache_kib=CACHE_KIB)
             stored = frozenset(resident.stored)
             sizes = resident.maintainer.sizes
@@ -142,7 +148,7 @@ class Reader:
 
     def _index(self, search: Search) -> None:
         with self.db.lock, damage(self.db.file.path):
-            if self.db.compiled is self.compiled:
+            if self.db.views is self.views:
                 self.db.resident.tables.serve([search])
 
     def _is_stored(self, relation: str) -> bool:
@@ -164,6 +170,12 @@ class Reader:
         self.log = Log(self.db.file, self.embedded.connection)
         self.tx = self.log.last
 
+    def stop(self, reason: Exception) -> None:
+        """Ends what another thread reads; there it raises this."""
+        self.embedded.stop(reason)
+        if self.spark is not None:
+            self.spark.stop(reason)
+
     def rows(self, relation: str, bound: Bound | None = None) -> Iterable[Row]:
         if self._is_stored(relation):
             return self.embedded.rows(relation, bound or {})
@@ -183,25 +195,6 @@ class Reader:
         return proof and proof.rebuilt(self.db.stated_step)
 
 
-class Standing:
-    """A state of what Spark holds: the database, which stands still while it is looked at."""
-
-    def __init__(self, db: Durable) -> None:
-        self.db, self.tx, self.log = db, db.tx, db.book.log
-
-    def rows(self, relation: str, bound: Bound | None = None) -> Iterable[Row]:
-        if not bound:
-            return sorted_rows(self.db.view(relation))
-        return sorted_rows(self.db.views.answers(goal_of(self.db.program, relation, bound)))
-
-    def answers(self, goal: Goal) -> list[Row]:
-        return list(self.db.views.answers(goal))
-
-    def why(self, goal: Goal) -> Proof | None:
-        answers = sorted_rows(self.answers(goal))
-        return self.db.proofs(goal.of_atom, answers[:1])[0] if goal.of_atom and answers else None
-
-
 Question = Goal | tuple[str, Bound]
 
 
@@ -217,18 +210,23 @@ def reading(db: Durable, questions: Iterable[str | Question], seconds: float | N
             ensure_known(db.program, question)
             question = (question, {})
         asked.append(question)
-    if any(_is_far(db, question) for question in asked):
-        with db.lock, damage(db.file.path):
-            yield Standing(db)
-        return
     while True:
+        far = [question for question in asked if _is_far(db, question)]
+        if far:
+            begin(db)
         with db.readers.taken() as reader, damage(db.file.path):
             for question in asked:
-                reader.prepare(question)
+                if question not in far:
+                    reader.prepare(question)
             with reader.embedded.tables.within(seconds):
-                reader.begin(budget)
-                if reader.compiled is db.compiled:  # what is in the file now is what this reader knows
-                    yield reader
+                with db.lock if far else nullcontext():
+                    reader.begin(budget)
+                    known = reader.views is db.views  # what is in the file now is what this reader knows
+                    if far and known:
+                        state = held(db, reader, Watch(timeout=seconds, max_rows=budget))
+                if known:
+                    with state if far else nullcontext(reader) as found:
+                        yield found
                     return
 
 

@@ -7,8 +7,10 @@ it reads. A change goes to whichever reads it, and is kept by both or by none: S
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
@@ -26,6 +28,48 @@ if TYPE_CHECKING:
     from vigilog.executors.spark.views import SparkViews
 
 
+ENDED = "Spark's process has ended, perhaps for want of memory; nothing was changed"
+
+
+class Beginning:
+    """Spark's part of the views while it is made, beside transactions: from what there was when it began, to which `since` adds what has changed.
+
+    It is made by whoever comes first; others wait for it.
+    """
+
+    def __init__(self, make: Callable[[], SparkViews], since: Callable[[], Mapping[str, Delta]]) -> None:
+        self.make, self.since = make, since
+        self.turn = Lock()
+        self.made: Future[SparkViews] = Future()
+
+    def run(self) -> None:
+        with self.turn:
+            if self.made.done():
+                return
+            try:
+                self.made.set_result(self.make())
+            except Exception as reason:
+                self.made.set_exception(reason)
+
+    def taken(self) -> SparkViews:
+        """Spark's part as of now, while nobody else writes."""
+        self.run()
+        views = self.made.result()
+        if changes := {name: delta for name, delta in self.since().items() if name in views.snapshots}:
+            views.apply(changes)
+        return views
+
+    def abandon(self) -> None:
+        """Nobody will take it."""
+        self.made.add_done_callback(_close)
+
+
+def _close(made: Future[SparkViews]) -> None:
+    if made.exception() is None:
+        with suppress(Exception):  # a session that has died keeps nothing
+            made.result().close()
+
+
 class MixedViews:
     """See `Views`. Base relations in `large` are on Spark; `distant` starts it, with the views it is to maintain, when it is first needed."""
 
@@ -35,13 +79,14 @@ class MixedViews:
         views: Iterable[str],
         large: Collection[str],
         resident: Callable[[Sequence[str]], EmbeddedViews],
-        distant: Callable[[Sequence[str]], SparkViews],
+        distant: Callable[[Sequence[str]], Beginning],
     ) -> None:
         self.program, self.large = program, frozenset(large)
         self.reads = {name: depends_on(program, name) for name in program.relations}
         self.far = [name for name in views if self.is_far(name)]
         self.resident = resident([name for name in views if name not in self.far])
         self._distant: SparkViews | None = None
+        self._beginning: Beginning | None = None
         self.start = distant
         self.stats = self.resident.stats
 
@@ -51,16 +96,38 @@ class MixedViews:
 
     @property
     def distant(self) -> SparkViews:
-        if self._distant is None:
-            self._distant = self.start(self.far)
+        if (beginning := self.begin()) is not None:
+            try:
+                self._distant = beginning.taken()
+            finally:
+                self._beginning = None
+        assert self._distant is not None, "it has begun"
         return self._distant
+
+    def begin(self) -> Beginning | None:
+        """Spark's part as it begins; None if it is there."""
+        if self._distant is None and self._beginning is None:
+            self._beginning = self.start(self.far)
+        return self._beginning
 
     def renew(self) -> None:
         """Spark's part begins anew, from what is stored, when it is needed next."""
+        if self._beginning is not None:
+            self._beginning.abandon()
         if self._distant is not None:
             with suppress(Exception):  # a session that has died keeps nothing
                 self._distant.close()
-        self._distant = None
+        self._distant = self._beginning = None
+
+    def held(self) -> SparkViews:
+        """Spark's part, as of now."""
+        with self._at_spark() as distant:
+            return distant
+
+    def lose(self, distant: SparkViews) -> None:
+        """Spark's part has turned out to be lost; the next call begins anew."""
+        if self._distant is distant:
+            self._distant = None
 
     @contextmanager
     def _at_spark(self) -> Iterator[SparkViews]:
@@ -71,7 +138,7 @@ class MixedViews:
             if self._distant is None or session.alive():
                 raise
             self._distant = None
-            raise DataError("Spark's process has ended, perhaps for want of memory; nothing was changed", "spark") from None
+            raise DataError(ENDED, "spark") from None
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         if relation not in self.large:

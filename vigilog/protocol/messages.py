@@ -101,6 +101,7 @@ class ClientMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     subscribe: Subscribe | None = None
     ack: int | None = None
     cancel: dict[str, Any] | None = None
+    progress: int | None = None
     ping: Any = None
 
 
@@ -201,9 +202,9 @@ def read_client(text: str | bytes) -> ClientMessage:
         raise DataError(f"this is no message of a client: {reason}", "message") from None
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as reason:
         raise DataError(f"this is not JSON: {reason}", "json") from None
-    said = [name for name in ("subscribe", "ack", "cancel", "ping") if getattr(message, name) is not None]
+    said = [name for name in ("subscribe", "ack", "cancel", "progress", "ping") if getattr(message, name) is not None]
     if len(said) != 1:
-        raise DataError("this is no message of a client: it has one of subscribe, ack, cancel and ping", "message")
+        raise DataError("this is no message of a client: it has one of subscribe, ack, cancel, progress and ping", "message")
     return message
 
 

@@ -122,6 +122,8 @@ class Connection:
             self.running[said.id] = found, asyncio.create_task(self._run(found))
         elif said.ack is not None:
             self.hub.acknowledge(self._own(said.id)[0], said.ack)
+        elif said.progress is not None:
+            self._own(said.id)[0].ask(said.progress)
         elif said.cancel is not None:
             found, task = self._own(said.id)
             await self.hub.cancel(found)

@@ -158,3 +158,28 @@ TRANSACTION = {
         },
     }
 }
+
+
+def _parameter(name: str, schema: dict[str, Any], description: str, place: str = "query") -> dict[str, Any]:
+    return {"name": name, "in": place, "required": False, "schema": schema, "description": description}
+
+
+_SECONDS = {"type": "number", "exclusiveMinimum": 0, "maximum": 86_400 * 366}
+CHANGES: dict[str, list[dict[str, Any]]] = {
+    "parameters": [
+        _parameter("view", {"type": "array", "items": {"type": "string"}}, "A view; several change together."),
+        _parameter("query", {"type": "string"}, "A goal whose answers are followed, in place of views."),
+        _parameter("from", {"type": "string", "pattern": "^([0-9]+|null)$"}, "What came after this position; `null`: a first answer."),
+        _parameter("db", {"type": "string"}, "The history that `from` belongs to."),
+        _parameter("name", {"type": "string"}, "Makes it durable."),
+        _parameter("integers", {"type": "string", "enum": ["number", "text"]}, "How values of the types number and unsigned are written."),
+        _parameter("token", {"type": "string"}, "For those who cannot say it in a header."),
+        _parameter("every", _SECONDS, "Messages come at most so often."),
+        _parameter("changes", {"type": "integer", "minimum": 1}, "A message waits for so many transactions, or until `within`."),
+        _parameter("within", _SECONDS, "So long does a message wait at most."),
+        _parameter("coalesce", {"type": "string", "enum": ["true", "false"]}, "One message for the whole interval, with the net effect."),
+        _parameter("precision", {"type": "string", "enum": ["rows", "counts", "signal"]}, "How much a change tells."),
+        _parameter("max_staleness", _SECONDS, "If a change cannot be sent so soon, `stale` says so."),
+        _parameter("Last-Event-ID", {"type": "string", "pattern": "^.*:[0-9]+$"}, "`DB:TX`, the position to go on from.", "header"),
+    ]
+}

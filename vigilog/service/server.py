@@ -24,7 +24,6 @@ from vigilog.service.wire import FramesProtocol
 from vigilog.spark import session
 
 log = logging.getLogger("vigilog.service")
-PING, PONG = 20.0, 20.0  # seconds: how often a silent connection is asked whether it is there, and how long it has to answer
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ def serve(db: Durable, settings: Settings, ready: Callable[[str], None]) -> None
         host=settings.host,
         port=settings.port,
         ws=FramesProtocol,
-        ws_ping_interval=PING,
-        ws_ping_timeout=PONG,
+        ws_ping_interval=settings.limits.ping,
+        ws_ping_timeout=settings.limits.ping,
         ws_max_size=2 * settings.limits.message,
         ws_per_message_deflate=False,  # frames are shared between connections
         timeout_graceful_shutdown=5,

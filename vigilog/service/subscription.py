@@ -53,6 +53,7 @@ class Outlet(Protocol):
 
 class Subscription:
     __slots__ = (
+        "awaited",
         "behind",
         "busy",
         "channel",
@@ -82,7 +83,8 @@ class Subscription:
         self.hub, self.outlet, self.spec, self.id, self.rights, self.channel = hub, outlet, spec, id, rights, channel
         self.number = next(hub.numbers)
         self.position = -1
-        self.told = -1  # the newest position that the client knows
+        self.told = -1  # the newest position that the client knows,
+        self.awaited = -1  # and one that it waits for
         self.heard = 0.0  # when it was last sent something,
         self.sent = float("-inf")  # and when rows
         self.pending: list[Slice] = []
@@ -133,10 +135,16 @@ class Subscription:
         self.behind, self.pending, self.waiting_rows = True, [], 0
         self.woken.set()
 
+    def ask(self, tx: int) -> None:
+        """The client waits for a transaction."""
+        self.awaited = tx
+        self.nudge(time.monotonic())
+
     def nudge(self, now: float) -> None:
         """Time has passed: perhaps it is to be told how far all is."""
         limits, quiet = self.hub.limits, now - self.heard
-        if quiet >= limits.progress and (self.told < self.hub.tx or quiet >= limits.heartbeat):
+        awaited = self.told < self.awaited <= self.hub.tx
+        if awaited or (quiet >= limits.progress and (self.told < self.hub.tx or quiet >= limits.heartbeat)):
             self.nudged = True
             self.woken.set()
         elif self.spec.qos.max_staleness and not self.stale and self._waited(now) > self.spec.qos.max_staleness:

@@ -31,7 +31,7 @@ from vigilog.service.subscription import Subscription
 Integers = Annotated[str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text.")]
 Skip = Annotated[int, Query(ge=0, le=1000, description="So many columns, the first ones, are left out.")]
 QOS = {"every": float, "changes": int, "within": float, "max_staleness": float, "coalesce": str, "precision": str}
-PARAMETERS = {"view", "query", "db", "name", "integers", "from", "token", *QOS}  # of a subscription, beside `bind.COLUMN`
+PARAMETERS = {parameter["name"] for parameter in models.CHANGES["parameters"] if parameter["in"] == "query"}  # beside `bind.COLUMN`
 ROWS: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}}}
 
 
@@ -153,7 +153,9 @@ def views(context: Context) -> APIRouter:
             tables.append(table.add_column(0, "change", pa.array([side] * table.num_rows, pa.string())))
         return pa.concat_tables(tables)
 
-    @router.get("/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
+    @router.get(
+        "/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}, openapi_extra=models.CHANGES
+    )
     async def changes(request: Request) -> Response:
         """A subscription as server-sent events: `view=…` (several for views that change together) or `query=…`, `bind.COLUMN=VALUE`, `from`, `db`, `name`, and the members of `qos`."""
         rights = rights_of(request)

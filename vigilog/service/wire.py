@@ -27,6 +27,12 @@ class FramesProtocol(WebSocketsSansIOProtocol):
         self.transport.write(data)
         return True
 
+    def keepalive_timeout(self) -> None:
+        """One that does not answer may not take what it is sent, either: then that is not waited for."""
+        super().keepalive_timeout()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
     def shutdown(self) -> None:
         try:
             super().shutdown()

@@ -16,7 +16,8 @@ import struct
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,7 @@ _DRIVERS = ("postgresql.jar", "mariadb-java-client.jar")  # as Debian calls them
 
 _lock = threading.Lock()
 _session: SparkSession | None = None
+_idle: list[tuple[SparkSession, SparkSession]] = []  # sessions beside another, with that
 
 
 def session() -> SparkSession:
@@ -52,6 +54,21 @@ def session() -> SparkSession:
             _session = None
         _session = _session or _start()
         return _session
+
+
+@contextmanager
+def aside() -> Iterator[SparkSession]:
+    """A session beside that of everybody: it has settings and temporary views of its own, and sees what is cached."""
+    base = session()
+    with _lock:
+        _idle[:] = [pair for pair in _idle if pair[0] is base]
+        found = _idle.pop()[1] if _idle else base.newSession()
+    _configure(found)
+    try:
+        yield found
+    finally:
+        with _lock:
+            _idle.append((base, found))
 
 
 def started() -> bool:

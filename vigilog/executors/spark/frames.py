@@ -34,7 +34,7 @@ class Frames:
 
     def __init__(self, session: SparkSession, program: Program, watch: Watch) -> None:
         self.session, self.watch = session, watch
-        self.tag = _new_tag()
+        self.tag = new_tag()
         self.layout = Layout(program, f"{self.tag}_")
         self.dialect = SparkDialect()
         self.connect = is_remote(session)
@@ -49,7 +49,7 @@ class Frames:
     def begin(self) -> None:
         """Counts anew: what follows is a new piece of work, for which others may have used the session meanwhile."""
         self.session.removeTag(self.tag)
-        self.tag, self.actions = _new_tag(), 0
+        self.tag, self.actions = new_tag(), 0
         self._tag_jobs()
 
     def _tag_jobs(self) -> None:
@@ -167,7 +167,7 @@ class Frames:
                 self.session.conf.set(key, value)
 
 
-def _new_tag() -> str:
+def new_tag() -> str:
     return f"vigilog_{uuid.uuid4().hex[:12]}"
 
 

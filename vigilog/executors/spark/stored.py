@@ -77,7 +77,7 @@ class Snapshot:
         """All rows, and those that are `gone`: what rules read that look up what is gone by themselves."""
         if self.settled is None:
             return self.came
-        return self.settled.unionAll(self.came) if self.tail.plus else self.settled
+        return self.settled.unionAll(self.came) if self.tail.plus else apart(self.settled)
 
     @property
     def exact(self) -> DataFrame:
@@ -149,6 +149,13 @@ def settled(frames: Frames, relation: str, frame: DataFrame, source: Place | Non
     cached = kept.persist()
     frames.act(cached.count)
     return Snapshot(frames, relation, Delta(), cached, found["rows"])
+
+
+def apart(frame: DataFrame) -> DataFrame:
+    """The same rows by another plan: when a view is dropped, Spark drops what is cached of its plan, whoever has cached it."""
+    from pyspark.sql.functions import lit
+
+    return frame.where(lit(True))
 
 
 def among(snapshot: Snapshot, rows: Collection[Row]) -> set[Row]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
@@ -18,31 +17,23 @@ from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
 from vigilog.executors.embedded.demand import OverBudget
-from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
-from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.spark import demand
+from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark import stored as keeping
 from vigilog.executors.spark.demand import DemandMachine
-from vigilog.executors.spark.frames import Frames
-from vigilog.executors.spark.machine import FrameMachine
 from vigilog.executors.spark.rules import ViewRules, view_rules
 from vigilog.executors.spark.stored import Kept, Snapshot
 from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import Goal
-from vigilog.language.strata import components
 from vigilog.language.syntax import Program
-from vigilog.rewriting.magic import magic
-from vigilog.rewriting.normalize import normalize
-from vigilog.rewriting.relevant import relevant
 from vigilog.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST_ROWS_FOR_PROOFS = 1_000_000
 ENOUGH = 1_000_000  # rows derived on demand for one transaction, if the base relations have fewer, until it is known what recomputing costs
 
 Sources = Mapping[str, Iterable[Row] | Place | Kept]
@@ -149,7 +140,7 @@ class SparkViews:
             found = {name: delta for name in self.views if (delta := changes.get(name) or self._delta(name))}
             return found, {name: self._amended(name, found.get(name)) for name in self.stored}
         finally:
-            self._count(self.machine)
+            reading.count(self.stats, self.machine)
             self.machine.clear()
 
     def _recompute(self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]) -> tuple[dict[str, Delta], dict[str, Snapshot]]:
@@ -211,27 +202,14 @@ class SparkViews:
 
     def answers(self, goal: Goal) -> set[Row]:
         """The answers to a goal; only what it needs is derived."""
-        relation = goal.declaration.relation
-        plain = normalize(replace(self.program, declarations=(*self.program.declarations, goal.declaration), rules=(goal.rule,)))
-        asking = replace(plain, rules=(*self.program.rules, *plain.rules))
-        pattern = "f" * goal.declaration.arity
-        asked = magic(asking, [(relation, pattern)], self.stored)
         with self._working("asking"):
-            machine = DemandMachine(self.frames.session, asked.program, asked.levels, self.snapshots, self.watch)
-            with self._beside(machine.frames):
-                machine.run(self.snapshots, {asked.questions[relation, pattern]: [()]})
-                self._count(machine)
-                return set(machine.rows(relation))
+            asking = reading.asked(self.program, goal)
+            return reading.answers(self.frames.session, asking, goal.declaration, self.stored, self.snapshots, self.watch, self.stats)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
-        """For each row of a relation a proof of it. It is found on SQLite, so what the row can depend on must not be large."""
-        needed = relevant(self.program, [relation])
-        base = needed.relations.keys() & self.external.tables
-        number = sum(self.snapshots[name].rows for name in base)
-        if number > MOST_ROWS_FOR_PROOFS:
-            raise DataError(f"a proof of {relation} may rest on {number} rows, which are too many to bring to one place", "why")
-        with closing(EmbeddedViews(needed, (), {name: self.rows(name) for name in base})) as views:
-            return views.proofs(relation, rows)
+        """For each row of a relation a proof of it."""
+        with self._working("proving"):
+            return reading.proofs(self.program, relation, rows, self.snapshots)
 
     def attach(self) -> None:
         """Nobody else works on frames."""
@@ -283,18 +261,9 @@ class SparkViews:
         return keeping.settled(self.frames, name, left.unionAll(self.machine.frame(state.gained)))
 
     @contextmanager
-    def _evaluated(self, wanted: Iterable[str], given: Mapping[str, Snapshot]) -> Iterator[dict[str, DataFrame]]:
+    def _evaluated(self, wanted: Sequence[str], given: Mapping[str, Snapshot]) -> Iterator[dict[str, DataFrame]]:
         """Views, with all their rows, from some relations as they are given."""
-        rules = tuple(rule for rule in self.rules.program.rules if rule.head.relation not in given)
-        plain = relevant(replace(self.rules.program, rules=rules), wanted)
-        frames = Frames(self.frames.session, plain, self.watch)
-        with self._beside(frames):
-            machine = FrameMachine(frames)
-            for name in plain.relations.keys() & given.keys():
-                machine.take(name, given[name].exact, given[name].rows)
-            for component in components(plain):
-                self.stats.rounds += fixpoint(component, machine, self.watch)
-            self.stats.derived += machine.derived
+        with reading.evaluated(self.frames.session, self.rules.program, wanted, given, self.watch, self.stats) as machine:
             yield {name: machine.whole(name) for name in wanted}
 
     # -- what it costs
@@ -313,16 +282,3 @@ class SparkViews:
             self.stats.statements += self.frames.actions
             self.stats.spark_jobs += self.frames.jobs()
             self.stats.ms = (time.perf_counter() - began) * 1000
-
-    @contextmanager
-    def _beside(self, frames: Frames) -> Iterator[None]:
-        """Counts and closes other frames of the same session."""
-        try:
-            yield
-        finally:
-            self.stats.statements += frames.actions
-            self.stats.spark_jobs += frames.jobs()
-            frames.close()
-
-    def _count(self, machine: DemandMachine) -> None:
-        self.stats.rounds, self.stats.derived, self.stats.undefined = machine.rounds, machine.derived, machine.undefined

@@ -1,0 +1,200 @@
+"""Reads what Spark holds at one time. Snapshots never change, so a state is a handful of them, and whoever has it may take his time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Row
+from vigilog.executors.embedded.demand import OverBudget
+from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.executors.evaluation import Stats
+from vigilog.executors.fixpoint import fixpoint
+from vigilog.executors.spark.demand import DemandMachine
+from vigilog.executors.spark.frames import Frames, new_tag
+from vigilog.executors.spark.machine import FrameMachine
+from vigilog.executors.spark.stored import Snapshot, apart, rows_of
+from vigilog.executors.watch import TooManyRows, Watch
+from vigilog.language.goal import Goal
+from vigilog.language.strata import components
+from vigilog.language.syntax import Declaration, Program
+from vigilog.rewriting.magic import magic
+from vigilog.rewriting.normalize import normalize
+from vigilog.rewriting.relevant import relevant
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_ROWS_FOR_PROOFS = 1_000_000
+
+Given = Mapping[str, Snapshot]
+
+
+def unstored(program: Program, given: Iterable[str]) -> Program:
+    """A program that reads relations as they are given, and derives the others."""
+    known = frozenset(given)
+    return replace(program, rules=tuple(rule for rule in program.rules if rule.head.relation not in known))
+
+
+@contextmanager
+def evaluated(
+    session: SparkSession, program: Program, wanted: Sequence[str], given: Given, watch: Watch, stats: Stats
+) -> Iterator[FrameMachine]:
+    """Relations, with all their rows, from some as they are given. What it costs is added to `stats`."""
+    plain = relevant(unstored(program, given), wanted)
+    with _beside(Frames(session, plain, watch), stats) as frames:
+        machine = FrameMachine(frames)
+        for name in plain.relations.keys() & given.keys():
+            machine.take(name, given[name].exact, given[name].rows)
+        for component in components(plain):
+            stats.rounds += fixpoint(component, machine, watch)
+        stats.derived += machine.derived
+        yield machine
+
+
+def asked(program: Program, goal: Goal) -> Program:
+    """A program with the rules of a goal."""
+    plain = normalize(replace(program, declarations=(*program.declarations, goal.declaration), rules=(goal.rule,)))
+    return replace(plain, rules=(*program.rules, *plain.rules))
+
+
+def answers(
+    session: SparkSession,
+    asking: Program,
+    goal: Declaration,
+    stored: frozenset[str],
+    given: Given,
+    watch: Watch,
+    stats: Stats,
+    budget: int | None = None,
+) -> set[Row]:
+    """The answers to a goal of a program that has its rules; only what it needs is derived."""
+    pattern, given = "f" * goal.arity, {name: given[name] for name in given.keys() & asking.relations.keys()}
+    question = magic(asking, [(goal.relation, pattern)], stored)
+    machine = DemandMachine(session, question.program, question.levels, given, watch)
+    machine.budget = budget
+    with _beside(machine.frames, stats):
+        machine.run(given, {question.questions[goal.relation, pattern]: [()]})
+        count(stats, machine)
+        return set(machine.rows(goal.relation))
+
+
+def proofs(program: Program, relation: str, rows: Sequence[Row], given: Given) -> list[Proof | None]:
+    """For each row of a relation a proof of it. It is found on SQLite, so what the row can depend on must not be large."""
+    needed = relevant(program, [relation])
+    base = needed.relations.keys() & given.keys() - {rule.head.relation for rule in program.rules}
+    number = sum(given[name].rows for name in base)
+    if number > MOST_ROWS_FOR_PROOFS:
+        raise DataError(f"a proof of {relation} may rest on {number} rows, which are too many to bring to one place", "why")
+    with closing(EmbeddedViews(needed, (), {name: given[name].collect() for name in base})) as views:
+        return views.proofs(relation, rows)
+
+
+def count(stats: Stats, machine: DemandMachine) -> None:
+    stats.rounds, stats.derived, stats.undefined = machine.rounds, machine.derived, machine.undefined
+
+
+@contextmanager
+def _beside(frames: Frames, stats: Stats) -> Iterator[Frames]:
+    """Counts and closes frames that others of the same session do not know."""
+    try:
+        yield frames
+    finally:
+        stats.statements += frames.actions
+        stats.spark_jobs += frames.jobs()
+        frames.close()
+
+
+class SparkReader:
+    """A state of some relations, in a session of its own: neither its settings nor its views are those of whoever goes on to change them.
+
+    `program` is that part of the `whole` whose relations can be read; `stored` are those of them whose rows are among the snapshots though there are rules for them. An answer comes within the
+    bounds of the watch, and rests on no more derived rows than its `max_rows`.
+    """
+
+    def __init__(
+        self, session: SparkSession, whole: Program, program: Program, stored: frozenset[str], snapshots: Given, watch: Watch
+    ) -> None:
+        self.session, self.program, self.stored, self.snapshots, self.watch = session, program, stored, snapshots, watch
+        self.frames, self.tag = Frames(session, whole, watch), new_tag()
+        self.moved: dict[str, Snapshot] = {}
+        self.views: list[str] = []
+        self.stopped: Exception | None = None
+        session.addTag(self.tag)
+
+    def state(self, relation: str, rows: Iterable[Row]) -> None:
+        """Tells the rows of a relation of the whole program that Spark does not hold."""
+        declaration = self.frames.layout.program.relations[relation]
+        self.program = replace(self.program, declarations=(*self.program.declarations, declaration))
+        self.moved[relation] = Snapshot(self.frames, relation, Delta(plus=frozenset(rows)))
+
+    def rows(self, relation: str) -> Iterable[Row]:
+        """All rows of a relation."""
+        with self._bounded():
+            if relation in self.snapshots:
+                self._ensure_affordable(self.snapshots[relation].rows)
+                return self._given([relation])[relation].collect()
+            plain = relevant(unstored(self.program, self.snapshots), [relation])
+            with evaluated(self.session, plain, [relation], self._given(plain.relations), self.watch, Stats("spark")) as machine:
+                self._ensure_affordable(machine.sizes[relation])
+                return list(rows_of(machine.frames, relation, machine.frames.act(machine.whole(relation).toArrow)))
+
+    def answers(self, goal: Goal) -> set[Row]:
+        with self._bounded():
+            asking = asked(self.program, goal)
+            asking = relevant(asking, [goal.declaration.relation])
+            given = self._given(relevant(unstored(asking, self.snapshots), [goal.declaration.relation]).relations)
+            return answers(self.session, asking, goal.declaration, self.stored, given, self.watch, Stats("spark"), self.watch.max_rows)
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        with self._bounded():
+            needed = relevant(self.program, [relation])
+            return proofs(needed, relation, rows, self._given(needed.relations))
+
+    def stop(self, reason: Exception) -> None:
+        """Ends what another thread reads; there it raises this."""
+        self.stopped, self.watch.timeout = reason, 0.0
+        with suppress(Exception):  # a session that has died does nothing any more
+            self.session.interruptTag(self.tag)
+
+    def close(self) -> None:
+        self.frames.close()
+        with suppress(Exception):
+            self.session.removeTag(self.tag)
+            for view in self.views:
+                self.session.catalog.dropGlobalTempView(view)
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        try:
+            yield
+        except (OverBudget, TooManyRows) as reason:
+            raise DataError(f"the answer costs too much: {reason.message}; ask for less of it", "budget") from None
+        except Exception:
+            if self.stopped is not None:
+                raise self.stopped from None
+            raise
+
+    def _ensure_affordable(self, rows: int) -> None:
+        if self.watch.max_rows is not None and rows > self.watch.max_rows:
+            raise TooManyRows(self.watch.doing, self.watch.max_rows)
+
+    def _given(self, relations: Iterable[str]) -> dict[str, Snapshot]:
+        """Relations as they are in this session."""
+        for name in self.snapshots.keys() & set(relations) - self.moved.keys():
+            held = self.snapshots[name]
+            settled = None if held.settled is None else self._here(held.settled)
+            self.moved[name] = Snapshot(self.frames, name, held.tail, settled, held.settled_rows)
+        return {name: self.moved[name] for name in relations if name in self.moved}
+
+    def _here(self, frame: DataFrame) -> DataFrame:
+        """A frame of another session as one of this. What is cached of it is read here, too."""
+        name = new_tag()
+        apart(frame).createGlobalTempView(name)
+        self.views.append(name)
+        return self.session.table(f"global_temp.{name}")
