@@ -128,3 +128,10 @@ def test_auto_does_not_store_on_spark_what_is_too_large(monkeypatch: pytest.Monk
         assert database.strategies["r"].name == "external"
         assert database.strategies["r"].reason.endswith("but r has more than 8 rows")
         assert len(database.view("r")) == 81
+
+
+def test_counted_views_are_asked() -> None:
+    with open_program(PROGRAM, BASE, engine="spark", strategy="counted") as db:
+        assert db.strategies["q"].name == "counted"
+        assert db.ask("q(x), p(x)") == [(3,)]
+        assert db.why("p(3)") is not None
