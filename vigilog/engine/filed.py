@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vigilog.core.arrow import from_arrow, to_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.engine.backup import SEGMENTS
@@ -132,7 +131,7 @@ class Filed(Database):
             "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
         )
         self.file.seal()
-        segments = Segments(self.folder / SEGMENTS, to_arrow, from_arrow)
+        segments = Segments(self.folder / SEGMENTS)
         listeners = self.step.listeners if hasattr(self, "step") else []
         retain = json.loads(self.file.get("retain", "null")) or RETAIN
         self.book = Book(self.file, made.program, segments, retain, self.store.remove, self.store.rows)

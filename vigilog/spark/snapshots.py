@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from vigilog.core.arrow import from_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.files.place import is_uri
 from vigilog.spark.session import cause, session
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 DONE = "_SUCCESS"  # what Spark writes last
@@ -64,6 +62,8 @@ def read(session: SparkSession, written: Written, columns: Sequence[str], types:
 
 def read_rows(types: Sequence[Type], location: str) -> Iterator[Row]:
     """The rows of what Spark wrote, in this process; if it is on this machine, without Spark, and few at a time. Raises DataError if they are not what was written."""
+    from vigilog.core.arrow import from_arrow
+
     try:
         for table in _tables(location):
             yield from from_arrow(types, table) if types else [()] * table.num_rows
@@ -72,6 +72,7 @@ def read_rows(types: Sequence[Type], location: str) -> Iterator[Row]:
 
 
 def _tables(location: str) -> Iterator[pa.Table]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if is_uri(location):
