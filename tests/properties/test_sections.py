@@ -60,7 +60,7 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
         assert told(evaluate(read_sections(show_sections(sections)), given_), views, naming) == expected
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> None:
     """So do sections in which the proofs of some relations are counted, and they find the numbers, too."""

@@ -4,9 +4,12 @@ The bindings of a rule's variables are a relation of their own, in which a row *
 
 >>> from vigilog.language.check import check
 >>> from vigilog.language.printer import show_statement
->>> text = ".decl e(x: number, y: number) .decl p(x: number) p(x) :- e(x, y). p(0) :- e(_, 0)."
+>>> text = ".decl e(x: number, y: number) .decl p(x: number) p(x) :- e(x, y)."
 >>> print("\\n".join(show_statement(rule) for rule in counting(check(text).program, ["p"]).program.rules))
 p_1(x, y) :- e(x, y).
+p(x) :- p_1(x, y).
+p_each(c0, 0, n) :- p_1(c0, _), n = count : { p_1(c0, v0) }.
+p_proofs(c0, n) :- p_each(c0, _, _), n = sum m : { p_each(c0, i, m) }.
 
 The changes of bindings are found without asking for other proofs (`external.py`). A row is there as long as it has one. (Gupta, Mumick, Subrahmanian 1993. Recursive relations cannot be counted: a row
 could support itself.)

@@ -12,8 +12,8 @@ That is where this differs from Staudt & Jarke's algorithm (`rederive.py`), whic
 Where each row has a single proof, there is nothing to ask: what loses its proof is lost. Where a row at least says what all variables of its rule are, as a row of an aggregate does, every
 binding that a change touches is derived in both states, and the two are compared.
 
-A relation whose proofs are counted (`counting.py`) is a table, and so are its numbers. What its rules' bindings gain and lose is added up, which is told by the numbers whether a row is lost or gained; and the new
-state is the old one with that change, so its readers need not derive it again.
+A relation whose proofs are counted (`counting.py`) is a table, and so are its numbers. What its rules' bindings gain and lose is added up, row by row; with the number of before, that says
+whether the row is lost or gained. The new state is the old one with that change, so its readers need not derive it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from vigilog.rewriting.sections import Section, by_rank
 from vigilog.rewriting.states import States, in_new
 from vigilog.rewriting.touched import grouped, touched
 
-ROOM = 3  # ranks from one level to the next: where proofs are counted, they are added up, and then the new state is known
+ROOM = 3  # ranks for a level where proofs are counted: the changes of bindings are complete, then added up; what they are added up for has a level of its own, and after that its new state
 
 
 @dataclass(frozen=True)
