@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -51,6 +50,8 @@ class MixedViews:
 
     @property
     def distant(self) -> SparkViews:
+        if self._distant is not None and not session.is_current(self._distant.frames.session):
+            self.renew()
         if self._distant is None:
             self._distant = self.start(self.far)
         return self._distant
@@ -64,14 +65,9 @@ class MixedViews:
 
     @contextmanager
     def _at_spark(self) -> Iterator[SparkViews]:
-        """Spark's part. If its process ends, that is an error like others, and the next call begins anew."""
-        try:
+        """Spark's part."""
+        with session.surviving():
             yield self.distant
-        except Exception:
-            if self._distant is None or session.alive():
-                raise
-            self._distant = None
-            raise DataError("Spark's process has ended, perhaps for want of memory; nothing was changed", "spark") from None
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         if relation not in self.large:
