@@ -203,7 +203,7 @@ class TableStream:
 
     @property
     def active(self) -> bool:
-        return self.thread.is_alive()
+        return self.thread.is_alive() and self.failed is None
 
     @property
     def error(self) -> VigilogError | None:
