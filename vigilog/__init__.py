@@ -6,16 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from vigilog.core.errors import VigilogError
     from vigilog.engine.database import Database
     from vigilog.engine.evaluate import Result, evaluate
     from vigilog.engine.opening import open_program as open
 
 __version__ = "0.1.0"
-__all__ = ["Database", "Result", "__version__", "evaluate", "open"]
+__all__ = ["Database", "Result", "VigilogError", "__version__", "evaluate", "open"]
 
 _HOME = {
     "Database": ("vigilog.engine.database", "Database"),
     "Result": ("vigilog.engine.evaluate", "Result"),
+    "VigilogError": ("vigilog.core.errors", "VigilogError"),
     "evaluate": ("vigilog.engine.evaluate", "evaluate"),
     "open": ("vigilog.engine.opening", "open_program"),
 }

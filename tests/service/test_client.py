@@ -131,6 +131,17 @@ def test_values_of_all_types(shared: Served) -> None:
         assert client.ask("dear(i, d, a)").to_arrow().column_names == ["item", "day", "amount"]
 
 
+def test_loads(shared: Served, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("item,day,amount\ntea,2026-11-16,12.5\nrice,2026-11-16,20\n")
+    (tmp_path / "keys.csv").write_text("item\nrice\n")
+    with connect(shared.url) as client:
+        client.load("price", str(tmp_path / "rows.csv"), upsert=True)
+        told = client.load("price", str(tmp_path / "keys.csv"), delete_key=True)
+        assert told.views == {"dear": (0, 1)}
+        with pytest.raises(DataError, match="one of them"):
+            client.load("price", str(tmp_path / "rows.csv"), upsert=True, op="op")
+
+
 # -- views
 
 

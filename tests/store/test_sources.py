@@ -207,3 +207,9 @@ def test_a_delta_table_that_cannot_be_followed(spark: SparkSession, tmp_path: Pa
         write_deltalake(table, shelf(("bolt", 5)), mode="append")
         db.stream("stock", once=True, anew=True).catch_up()
         assert (stock(db), db.tx) == ({("nail", 5), ("bolt", 5)}, 2)
+        stream = db.stream("stock")
+        write_deltalake(table, shelf(("saw", 5)).rename_columns(["item", "amount"]), mode="overwrite", schema_mode="overwrite")
+        with refused("columns"):  # it has other columns
+            stream.catch_up()
+        assert not stream.active and stream.error is not None and stream.error.code == "columns"
+        assert (stock(db), db.tx) == ({("nail", 5), ("bolt", 5)}, 2)

@@ -116,3 +116,66 @@ def test_spark_dies_in_the_middle(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "data")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout == "spark\n0 []\n[('a', 'd'), ('b', 'd'), ('c', 'd')] 1\n", done.stdout + done.stderr
+
+
+def test_spark_has_died_before_and_dies_in_a_load(tmp_path: Path) -> None:
+    """Whatever is asked for next works, for it starts another; a load or a stream that it worked for ends with an error, and has changed nothing."""
+    code = """
+        import os, signal, sys
+        from pathlib import Path
+        from pyspark import SparkContext
+        from tests.store.test_spark_faults import insertion, large
+        from vigilog.core.errors import VigilogError
+        from vigilog.engine import large as limits
+        from vigilog.spark import snapshots
+
+        def kill(*_):
+            process = SparkContext._gateway.proc
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+
+        def told(call):
+            try:
+                return call()
+            except VigilogError as error:
+                return error.code
+
+        folder = Path(sys.argv[1])
+        (folder / "incoming").mkdir(parents=True)
+        (folder / "more.facts").write_text("c\\td\\nd\\te\\n")
+        db = large(folder / "data")
+        db.view("closure")
+        limits.FEW_ROWS = 1
+        write = snapshots.write
+
+        def dying(*given):
+            kill()
+            return write(*given)
+
+        snapshots.write = dying
+        print(told(lambda: db.load("edge", folder / "more.facts")), db.tx)
+        snapshots.write = write
+        print(told(lambda: db.load("edge", folder / "more.facts").tx), len(db.view("closure")))
+        for call in (lambda: db.load("edge", folder / "more.facts").tx, lambda: db.verify().problems):
+            kill()
+            print(told(call))
+        stream = told(lambda: db.define(f".decl item(n: number) .input item(IO=stream, format=json, path=\\"{folder}/incoming\\")")) or db.stream("item")
+        kill()
+        print(stream.active, stream.error)
+        stream = db.stream("item")
+        (folder / "incoming" / "1.json").write_text('{"n": 7}')
+        stream.catch_up()
+        print(db.rows("item"), stream.error)
+        db.close()
+        """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [
+        "spark 0",
+        "1 10",
+        "1",
+        "[]",
+        "False the stream of item ended: Spark's process has ended",
+        "{(7,)} None",
+    ], done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr

@@ -122,7 +122,7 @@ class Webhook:
         self.address = urlsplit(from_environment(target))
         if self.address.scheme not in ("http", "https") or not self.address.hostname:
             raise UsageError("a webhook has an address like https://host/path")
-        self.shown = f"{self.address.scheme}://{self.address.hostname}{self.address.path}"
+        self.shown = f"{self.address.scheme}://{self.address.netloc.rpartition('@')[2]}{self.address.path}"
         self.headers = {name: from_environment(value) for name, value in dict(options.get("headers", {})).items()}
         self.timeout = float(options.get("timeout", 10))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value, sorted_rows
-from vigilog.executors.mixed import ENDED, MixedViews
+from vigilog.executors.mixed import MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.language.goal import Goal, goal_of
 from vigilog.language.syntax import atoms
@@ -88,7 +88,7 @@ def _reading(
             raise
         with db.lock:
             views.lose(distant)
-        raise DataError(ENDED, "spark") from None
+        raise DataError(session.ENDED, "spark") from None
     finally:
         reader.spark = None
         db.store.looking.discard(token)

@@ -25,6 +25,7 @@ from vigilog.files.place import Place
 from vigilog.language.syntax import Program
 from vigilog.planning.strategy import depends_on
 from vigilog.rewriting.relevant import relevant
+from vigilog.spark.session import surviving
 from vigilog.spark.snapshots import Written, folders, remove
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class Large:
 
         return Beginning(views, since)
 
+    @surviving()
     def compact(self, relations: Iterable[str]) -> dict[str, int]:
         """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""
         done = {}
@@ -207,6 +209,7 @@ class Large:
 
     # -- loads
 
+    @surviving()
     def begin(self, made: Compiled, place: Place) -> Iterable[Row] | Written:
         """The rows of a source that a new database begins with, or, if they are too many to be resident, a snapshot of them."""
         with closing(self._bulk(made)) as bulk:
@@ -216,6 +219,7 @@ class Large:
                 return found.collect()
             return bulk.write(home, found.exact, self.warehouse, "snapshot-0")
 
+    @surviving()
     def change(
         self,
         relation: str,
@@ -266,6 +270,7 @@ class Large:
         db.step.publish(outcome)
         return outcome
 
+    @surviving()
     def some(self, relation: str, most: int) -> Iterable[Row]:
         """Rows of a base relation, of one that is not resident at most so many."""
         home = self.db.homes[relation]
@@ -274,10 +279,12 @@ class Large:
         with closing(self._bulk()) as bulk:
             return bulk.collect(home, self._frame(home).limit(most))
 
+    @surviving()
     def seen(self, name: str) -> set[Row] | DataFrame:
         """A view as of now, where it is: its rows, or a frame that stays as it is."""
         return self._frame(name) if self.is_far(name) else self.db.view(name)
 
+    @surviving()
     def redefined(self, past: Past, name: str, now: set[Row] | DataFrame | None) -> tuple[dict[str, Any], Delta | None]:
         """What a change of definitions did to a view, as the outbox says it, and its rows, unless they are too many for this process."""
         was, lost = past.views.get(name), past.compiled.program.relations.get(name)
@@ -331,6 +338,7 @@ class Large:
         assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
         return self.db.views.distant.frame(name)
 
+    @surviving()
     def frame(self, name: str) -> DataFrame:
         """A view as a frame, as of now."""
         if self.is_far(name):
@@ -340,6 +348,7 @@ class Large:
 
     # -- what verify asks
 
+    @surviving()
     def check_snapshot(self, relation: str, rows: Collection[Row] | None) -> tuple[int, int]:
         """How many rows a snapshot has, read to its end, and in how many it differs from the rows it should have, if these are given."""
         from vigilog.executors.spark.stored import Kept
@@ -358,12 +367,13 @@ class Large:
         """Views on Spark that are not what the rules give, with the number of rows in which they differ."""
         assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
         far = self.db.views.far
-        with closing(self.beginning(self.db.compiled, far, stored=()).taken()) as anew, closing(self._bulk()) as bulk:
+        with surviving(), closing(self.beginning(self.db.compiled, far, stored=()).taken()) as anew, closing(self._bulk()) as bulk:
             for name in far:
                 difference = bulk.between(self._frame(name), anew.frame(name))
                 if difference.rows:
                     yield name, difference.rows
 
+    @surviving()
     def computed(self, base: Mapping[str, set[Row]], names: Sequence[str]) -> dict[str, set[Row]]:
         """The rows of relations, derived on Spark from base rows."""
         from vigilog.executors.spark.views import SparkViews

@@ -12,6 +12,7 @@ import secrets
 import shutil
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -81,7 +82,10 @@ class FolderStream:
 
     @property
     def active(self) -> bool:
-        return self.query is not None and bool(self.query.isActive)
+        try:
+            return self.query is not None and bool(self.query.isActive)
+        except Exception:  # Spark's process has ended
+            return False
 
     @property
     def error(self) -> VigilogError | None:
@@ -89,7 +93,12 @@ class FolderStream:
         from vigilog.spark.streams import missing
 
         if self.failed is None and self.query is not None and not self.stopping:
-            if (reason := self.query.exception()) is not None:
+            try:
+                reason = self.query.exception()
+            except Exception:
+                self.failed = DataError(f"the stream of {self.relation} ended: Spark's process has ended", "spark")
+                return self.failed
+            if reason is not None:
                 self.failed = DataError(f"the stream of {self.relation} ended: {cause(reason)}", "spark")
             elif self.place.local and not self.place.path.is_dir():
                 return missing(self.place)
@@ -112,7 +121,8 @@ class FolderStream:
         with self.busy:  # a batch that is being taken ends first
             self.stopping = True
         if self.query is not None:
-            self.query.stop()
+            with suppress(Exception):  # if Spark's process has ended, so has it
+                self.query.stop()
 
     def _checkpoint(self, known: Any) -> Path:
         """The folder in which Spark notes what it has read: the one that goes with a position, or a new one."""
@@ -193,7 +203,7 @@ class TableStream:
 
     @property
     def active(self) -> bool:
-        return self.thread.is_alive()
+        return self.thread.is_alive() and self.failed is None
 
     @property
     def error(self) -> VigilogError | None:

@@ -14,7 +14,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -26,9 +25,6 @@ from vigilog.spark import session
 
 if TYPE_CHECKING:
     from vigilog.executors.spark.views import SparkViews
-
-
-ENDED = "Spark's process has ended, perhaps for want of memory; nothing was changed"
 
 
 class Beginning:
@@ -105,7 +101,9 @@ class MixedViews:
         return self._distant
 
     def begin(self) -> Beginning | None:
-        """Spark's part as it begins; None if it is there."""
+        """Spark's part as it begins; None if it is there. After the end of its process it begins anew."""
+        if self._distant is not None and not session.is_current(self._distant.frames.session):
+            self.renew()
         if self._distant is None and self._beginning is None:
             self._beginning = self.start(self.far)
         return self._beginning
@@ -131,14 +129,9 @@ class MixedViews:
 
     @contextmanager
     def _at_spark(self) -> Iterator[SparkViews]:
-        """Spark's part. If its process ends, that is an error like others, and the next call begins anew."""
-        try:
+        """Spark's part."""
+        with session.surviving():
             yield self.distant
-        except Exception:
-            if self._distant is None or session.alive():
-                raise
-            self._distant = None
-            raise DataError(ENDED, "spark") from None
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         if relation not in self.large:

@@ -21,13 +21,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vigilog.core.errors import SparkUnavailable
+from vigilog.core.errors import DataError, SparkUnavailable
 from vigilog.core.secrets import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
+ENDED = "Spark's process has ended, perhaps for want of memory; nothing was changed"
 PATIENCE = 5.0  # seconds until a cluster's address that does not answer counts as dead
 NEEDS_JAVA = (
     "Spark needs Java 17 or newer, and none was found: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME; "
@@ -81,6 +82,22 @@ def alive() -> bool:
         return _session is not None and not _is_stopped(_session)
 
 
+def is_current(found: SparkSession) -> bool:
+    """Whether a session is the one that is used now: not one whose process has ended."""
+    return alive() and found is _session
+
+
+@contextmanager
+def surviving() -> Iterator[None]:
+    """Work that needs Spark. If its process ends meanwhile, that is an error like others, and the next call starts it again."""
+    try:
+        yield
+    except Exception:
+        if not started() or alive():
+            raise
+        raise DataError(ENDED, "spark") from None
+
+
 def use(existing: SparkSession) -> None:
     """Takes a session that somebody else started."""
     global _session
@@ -102,6 +119,7 @@ def _start() -> SparkSession:
 
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # what they report arrives as an exception, too
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_of_others)
     log4j = Path(__file__).with_name("log4j2.properties")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
     active = SparkSession.getActiveSession()
@@ -254,6 +272,11 @@ def _configure(found: SparkSession) -> None:
 def is_remote(found: SparkSession) -> bool:
     """Whether a session goes through Spark Connect."""
     return type(found).__module__.startswith("pyspark.sql.connect")
+
+
+def _of_others(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is not py4j's, which writes some, with all that led to them, under no name; they arrive as exceptions, too."""
+    return "py4j" not in Path(record.pathname).parts
 
 
 def _is_stopped(found: SparkSession) -> bool:

@@ -54,7 +54,9 @@ def read(session: SparkSession, written: Written, columns: Sequence[str], types:
     try:
         frame = session.read.option("parquet.page.verify-checksum.enabled", "true").parquet(written.location)
     except Exception as reason:
-        raise DataError(f"the snapshot {written.location} cannot be read: {cause(reason)}", "damaged") from None
+        raise DataError(
+            f"the snapshot {written.location} cannot be read: {cause(reason)}; restore a backup (vigilog restore)", "damaged"
+        ) from None
     if frame.columns != list(columns):
         raise DataError(f"the snapshot {written.location} has the columns {', '.join(frame.columns)}, not {', '.join(columns)}", "damaged")
     return frame
