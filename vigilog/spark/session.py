@@ -81,6 +81,11 @@ def alive() -> bool:
         return _session is not None and not _is_stopped(_session)
 
 
+def holds(found: SparkSession) -> bool:
+    """Whether a session is that of everybody, and can still be used."""
+    return alive() and found is _session
+
+
 def use(existing: SparkSession) -> None:
     """Takes a session that somebody else started."""
     global _session
