@@ -133,7 +133,7 @@ def test_changes(case: Case, strategy: str, budget: int | None, tmp_path: Path) 
     list(
         zip(
             CASES[::3],
-            cycle(["external", "materialized", "recomputed"]),
+            cycle(["external", "materialized", "counted", "recomputed", "counted"]),
             cycle([stored.LOCAL_ROWS, stored.LOCAL_ROWS, stored.LOCAL_ROWS, 0]),
             strict=False,
         )

@@ -366,7 +366,7 @@ def test_strategies_come_with_reasons(tmp_path: Path) -> None:
     assert counted[0].startswith("// closure: materialized (stored as asked for; it is recursive")
     assert counted[1] == "// far: counted (as asked for)"
     on_spark = explain(tmp_path, TWO, "--show", "strategy", "--strategy", "counted", "--engine", "spark").splitlines()
-    assert on_spark[1] == "// far: materialized (stored as asked for; on Spark proofs are not counted)"
+    assert on_spark[1] == "// far: counted (as asked for)"
 
 
 def test_facts_of_the_program_are_rows_and_not_asked_for(tmp_path: Path) -> None:

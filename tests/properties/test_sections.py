@@ -11,6 +11,8 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between, net
 from vigilog.language.check import check
 from vigilog.language.syntax import Constant, Program
+from vigilog.planning.strategy import recursive_relations
+from vigilog.rewriting.counting import counting
 from vigilog.rewriting.external import external
 from vigilog.rewriting.maintain import maintain
 from vigilog.rewriting.naming import Naming
@@ -56,6 +58,29 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
         (external(plain).sections, {**tables, **updated}),
     ):
         assert told(evaluate(read_sections(show_sections(sections)), given_), views, naming) == expected
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=CALM)
+@given(st.data())
+def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> None:
+    """So do sections in which the proofs of some relations are counted, and they find the numbers, too."""
+    text, facts = data.draw(programs())
+    split, base = base_rows(check(text).program, facts)  # type: ignore[arg-type]  # rows of a base relation
+    transaction = data.draw(changes(facts))[0]
+    delta = {name: net(rows, transaction["delete"].get(name, ()), transaction["insert"].get(name, ())) for name, rows in base.items()}
+    after: Rows = {name: delta[name].apply(rows) for name, rows in base.items()}
+    plain = normalize(split)
+    views = {rule.head.relation for rule in plain.rules}
+    relations = {view for view in views - recursive_relations(plain) if data.draw(st.booleans())}
+    made = counting(plain, relations)
+    old, new = reference.evaluate(made.program, base), reference.evaluate(made.program, after)
+    numbers = {parts.numbers for parts in made.counted.values()}
+    naming = Naming(made.program.relations)
+    given_ = with_changes(base, delta, naming) | {naming(name, "new"): rows for name, rows in after.items()}
+    given_ |= {name: old[name] for name in relations | numbers}
+    printed = show_sections(external(made.program, (), made.counted).sections)
+    expected = {name: between(old[name], new[name]) for name in views | numbers}
+    assert told(evaluate(read_sections(printed), given_), views | numbers, naming) == expected
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=CALM)

@@ -15,11 +15,12 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.engine.database import Database
 from vigilog.executors.spark import demand, frames, stored
+from vigilog.executors.spark.views import SparkViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
 
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
-STRATEGY = st.sampled_from(["external", "materialized"])
+STRATEGY = st.sampled_from(["external", "materialized", "counted"])
 CONSTANT = 4  # actions beside those of the rounds: rounds that turned out to be large, and what came of them
 Rows = dict[str, set[tuple[Any, ...]]]
 
@@ -69,6 +70,11 @@ def assert_exact(text: str, facts: Facts, stream: list[Transaction], strategy: s
             assert told in (None, found)
             state = after
         assert {name: database.view(name) for name in program.outputs} == state
+        assert isinstance(database.views, SparkViews)
+        kept = {name: database.views.rows(name) for name in database.views.stored}
+        rules = database.views.rules.program
+        derived = reference.evaluate(rules, {home: database.rows(name) for name, home in database.homes.items() if home in rules.relations})
+        assert kept == {name: derived[name] for name in kept}, "what is stored, numbers of proofs included, is what the rules give"
 
 
 @settings(max_examples=3, deadline=None, suppress_health_check=CALM)

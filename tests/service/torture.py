@@ -214,6 +214,8 @@ class Subscriber:
             if answer.status_code == 410:  # too late: it begins anew
                 self.tx, self.copy = -1, {}
                 raise EOFError
+            if answer.status_code == 503:  # the server is going: as if the connection were lost
+                raise EOFError
             assert answer.status_code == 200, answer.text
             self.fetched += 1
             parts = parts | {side: answer.json()[side] for side in ("plus", "minus") if isinstance(parts[side], dict)}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, ProgramError
 from vigilog.engine.opening import open_program
 
 BASE = ".decl e(x: number)\n.input e\n"
@@ -88,3 +88,17 @@ def test_a_view_that_was_not_kept_is_kept_with_other_columns(tmp_path: Path) -> 
     with open_program(after, data=tmp_path / "data", define=True) as db:
         assert db.view("q") == {(1, 2)}
         assert db.apply({"insert": {"e": [[2]]}})["q"].plus == {(1, 3), (2, 3)}
+
+
+def test_errors_are_told_where_they_are_in_the_text_given(tmp_path: Path) -> None:
+    with open_program(SMALL, {"e": [(1,)]}, data=tmp_path) as db:
+        with pytest.raises(ProgramError) as refused:
+            db.define("// a comment\n\n.decl q(x: number)\n.output q\nq(x) :-\n  ee(x).\n")
+        assert refused.value.message.startswith("definition:6:3: error[unknown-relation]: there is no relation ee\n    ee(x).\n    ^")
+        with pytest.raises(ProgramError) as refused:
+            db.define("\np(x) :- e(y).\n", "more.dl")
+        assert refused.value.message.startswith("more.dl:2:")
+        with pytest.raises(ProgramError) as refused:  # what was right before, and is not any more
+            db.define("\n\n\n.decl p(x: number, y: number)\n", "more.dl")
+        assert refused.value.message.startswith("program:5:1: error[arity]") and "  p(x) :- e(x), x < 3.\n  ^" in refused.value.message
+        assert db.tx == 0 and db.view("p") == {(1,)}

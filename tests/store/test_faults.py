@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.golden import GRAPH
+from tests.store.pages import cells
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.engine import ledger
@@ -76,6 +78,10 @@ def in_child(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 # -- the disk
 
 
+def full_of(folder: Path) -> str:
+    return f"the disk with {folder / 'data' / NAME} is full; nothing was changed"
+
+
 @contextmanager
 def full_disk(db: Durable) -> Iterator[None]:
     """The file cannot grow: SQLite says what it says of a full disk."""
@@ -94,7 +100,7 @@ def test_full_disk(tmp_path: Path, strategy: str) -> None:
         with full_disk(db), unchanged(db):
             with pytest.raises(VigilogError) as refused:
                 db.apply(insertion(*((f"n{number}", f"m{number}") for number in range(3_000))))
-            assert refused.value.code == "disk"
+            assert (refused.value.code, refused.value.message) == ("disk", full_of(tmp_path))
             assert db.view("closure") == {("a", "b"), ("b", "c"), ("a", "c")}, "reading goes on meanwhile"
         goes_on(db)
 
@@ -106,7 +112,7 @@ def test_full_disk_while_defining(tmp_path: Path) -> None:
         with full_disk(db), unchanged(db):
             with pytest.raises(VigilogError) as refused:
                 db.define(text)
-            assert refused.value.code == "disk"
+            assert (refused.value.code, refused.value.message) == ("disk", full_of(tmp_path))
         assert "wide" not in db.program.relations
         db.define(".decl back(x: symbol, y: symbol) .output back back(y, x) :- edge(x, y).")
         assert len(db.view("back")) == 150
@@ -201,12 +207,15 @@ def a_place_for_anybody() -> Iterator[Path]:
 def test_read_only_folder() -> None:
     with a_place_for_anybody() as folder:
         open_program(PROGRAM, FACTS, data=folder / "data").close()
+        (folder / "free").mkdir()
+        (folder / "free").chmod(0o777)
         for path in [*(folder / "data").rglob("*"), folder / "data"]:
             path.chmod(0o555 if path.is_dir() else 0o444)
         done = in_child(
             """
             import os, sys
             from vigilog.core.errors import VigilogError
+            from vigilog.engine.backup import backup
             from vigilog.engine.opening import open_program
             if os.getuid() == 0:
                 os.setuid(65534)
@@ -214,13 +223,19 @@ def test_read_only_folder() -> None:
                 open_program(data=sys.argv[1])
             except VigilogError as error:
                 print(error.code, error)
+            print(backup(sys.argv[1], sys.argv[2]))
             """,
             str(folder / "data"),
+            str(folder / "free" / "copy"),
         )
+        restore(folder / "free" / "copy", folder / "other")
+        with open_program(data=folder / "other") as db:
+            assert db.rows("edge") == {*FACTS["edge"]}
         for path in [folder / "data", *(folder / "data").rglob("*")]:
             path.chmod(0o755)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"folder {folder}/data: Permission denied\n"
+    why = "cannot be opened: Permission denied; a data folder must be writable, even to be read"
+    assert done.stdout == f"folder {folder}/data {why}\n0\n", "it can be copied, though"
 
 
 # -- another process
@@ -319,6 +334,51 @@ def test_verify_finds_a_flipped_byte_in_any_stored_view(tmp_path: Path, strategy
         except DataError as error:
             assert error.code == "damaged"
         (folder / NAME).write_bytes(whole)
+
+
+@pytest.mark.parametrize("strategy", ["materialized", "counted"])
+def test_verify_finds_a_flipped_bit_in_what_any_table_or_index_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """Of each table and index some bits anywhere in its cells; free space, which nobody reads, is left out."""
+    monkeypatch.setattr(ledger, "MANY_ROWS", 18)
+    folder, chance = tmp_path / "data", random.Random(strategy)
+    with open_program(PROGRAM, {"edge": [(f"a{number}", f"a{number + 1}") for number in range(20)]}, data=folder, strategy=strategy) as db:
+        for number in range(20):
+            db.apply(insertion((f"n{number}", f"a{number}"), (f"n{number}", "end")))
+        db.apply({"delete": {"edge": [(f"n{number}", "end") for number in range(10)]}})
+        db.ask('closure(x, "end")')
+        assert db.verify().fine
+    whole = (folder / NAME).read_bytes()
+    found = cells(folder / NAME)
+    empty = {"vigilog_snapshots", "vigilog_sources", "vigilog_requests", "vigilog_subscriptions"}
+    assert {name for name, places in found.items() if not places} == empty
+    assert {name for name in found if " by " in name} >= {"r_closure by 1"}, "there are indexes"
+    for name, ranges in found.items():
+        places = [place for range_ in ranges for place in range_]
+        for place in chance.sample(places, 0 if name == "sqlite_schema" else min(8, len(places))):
+            data = bytearray(whole)
+            data[place] ^= 1 << chance.randrange(8)
+            (folder / NAME).write_bytes(data)
+            try:
+                with open_program(data=folder) as db:
+                    assert not db.verify().fine, f"{name}: {place}"
+            except DataError as error:
+                assert error.code in ("damaged", "format"), error
+            for left in folder.glob(f"{NAME}-*"):
+                left.unlink()
+    (folder / NAME).write_bytes(whole)
+    for segment in sorted((folder / "segments").iterdir()):
+        kept = bytearray(segment.read_bytes())
+        for place in chance.sample(range(len(kept)), 3):
+            kept[place] ^= 1
+            segment.write_bytes(kept)
+            with open_program(data=folder) as db:
+                assert not db.verify().fine, f"{segment.name}: {place}"
+            kept[place] ^= 1
+            segment.write_bytes(kept)
+    with open_program(data=folder) as db:
+        assert db.verify().fine, "all is as it was"
 
 
 def test_verify_finds_a_wrong_number_of_proofs(tmp_path: Path) -> None:
@@ -483,6 +543,6 @@ def test_index_that_finds_no_place(tmp_path: Path) -> None:
             for _ in range(2):
                 with pytest.raises(VigilogError) as refused:
                     db.apply(insertion(*((f"x{number}", "m9") for number in range(2_000))))
-                assert refused.value.code == "disk"
+                assert (refused.value.code, refused.value.message) == ("disk", full_of(tmp_path))
         assert db.tx == 0
         assert db.apply(insertion(("p", "m9"), ("q", "m9")))["both"].plus == {("p", "q")}

@@ -9,11 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vigilog.core.errors import DataError
-from vigilog.engine import large
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError, UsageError
+from vigilog.engine import large, ledger
 from vigilog.engine.database import Database
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
+from vigilog.executors.mixed import MixedViews
 from vigilog.executors.spark import stored
 from vigilog.language.check import check
 
@@ -63,11 +65,12 @@ def test_where_relations_are(spark: SparkSession, tmp_path: Path, monkeypatch: p
     """A relation that grows over the budget leaves the file; one that fits again comes back with the next snapshot."""
     monkeypatch.setattr(large, "MANY_ROWS", 10)
     budget = large.size(open_program(PROGRAM).program.relations["item"].types, 30)
-    with open_program(PROGRAM, data=tmp_path / "data", memory=budget) as db:
+    with open_program(PROGRAM, data=tmp_path / "data", memory=budget, strategy="counted") as db:
         for start in range(0, 60, 12):
             db.apply({"insert": {"item": [(number, 3) for number in range(start, start + 12)]}})
             assert db.large == ({"item"} if start >= 24 else set())
         assert len(db.view("some")) == 60
+        assert isinstance(db.views, MixedViews) and db.views.distant.stored == {"some", "some_proofs"}, "counted here and there"
         db.apply({"delete": {"item": [(number, 3) for number in range(10, 60)]}})
         assert db.compact(["item"]) == {"item": 10} and not db.large
         assert db.apply({"insert": {"item": [(100, 4)]}})["some"].plus == {(100, 4)}
@@ -122,6 +125,102 @@ def test_rows_take_the_place_of_those_with_their_key(
         with pytest.raises(DataError, match="has no key"):
             db.load("other", many(tmp_path, 4), upsert=True)
         assert db.verify().problems == []
+
+
+@pytest.mark.parametrize(("few", "memory"), [(5, 0), (100_000, 0), (100_000, 1 << 20)])
+def test_rows_with_the_keys_of_a_source_go(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, memory: int
+) -> None:
+    """On Spark with many rows, on Spark with few, and resident."""
+    monkeypatch.setattr(large, "FEW_ROWS", few)
+    with open_program(f"{PROGRAM}.key item(i)\n", data=tmp_path / "data", memory=memory) as db:
+        db.load("item", many(tmp_path, 40))
+        db.load("item", many(tmp_path, 30), delete_key=True)
+        assert db.view("item") == {(number, number % 5) for number in range(30, 40)} and db.tx == 2
+        (tmp_path / "keys.csv").write_text("i\n33\n34\n34\n999\n")
+        assert db.load("item", tmp_path / "keys.csv", delete_key=True).deltas["some"].minus == {(33, 3), (34, 4)}
+        assert db.load("item", tmp_path / "keys.csv", delete_key=True).tx == 3, "they are gone already"
+        (tmp_path / "bad.csv").write_text("i\n35\nx\n")
+        with pytest.raises(DataError, match=r"bad.csv:3: column i of the key of item: .*x"):
+            db.load("item", tmp_path / "bad.csv", delete_key=True)
+        (tmp_path / "rows.csv").write_text("i,n\n35,0\n")
+        with pytest.raises(DataError, match=r"rows.csv:1: names the columns i, n, but the key of item has i"):
+            db.load("item", tmp_path / "rows.csv", delete_key=True)
+        with pytest.raises(DataError, match="has no key, which delete_key goes by"):
+            db.load("other", tmp_path / "keys.csv", delete_key=True)
+        assert db.tx == 3 and db.verify().problems == []
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 20])
+def test_rows_of_a_file_say_what_is_to_be_done(spark: SparkSession, tmp_path: Path, memory: int) -> None:
+    feed = tmp_path / "feed"
+    feed.mkdir()
+    (feed / "1.csv").write_text("kind,i,n\ninsert,1,3\ninsert,2,4\nupsert,3,3\n")
+    (feed / "2.csv").write_text("i,kind,n\n1,delete_key,\n2,upsert,5\n3,delete,3\n")
+    with open_program(f"{PROGRAM}.key item(i)\n", data=tmp_path / "data", memory=memory) as db:
+        db.apply({"insert": {"item": [(1, 9)]}})
+        with pytest.raises(DataError, match="there is no operation 7"):
+            (tmp_path / "bad.csv").write_text("kind,i,n\n7,1,3\n")
+            db.load("item", tmp_path / "bad.csv", op="kind")
+        assert db.load("item", feed, IO="csv", op="kind").tx == 2
+        assert db.view("item") == {(2, 5)} and db.verify().problems == []
+        with pytest.raises(UsageError, match="one of them"):
+            db.load("item", feed, upsert=True, op="kind")
+        with pytest.raises(UsageError, match="files on this machine"):
+            db.load("item", "jdbc:postgresql://nowhere/shop", op="kind")
+
+
+def test_definitions_of_views_on_spark(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a definition changes in them is found on Spark, and stays there if it is much."""
+    monkeypatch.setattr(large, "FEW_ROWS", 5)
+
+    def said(db: Durable) -> dict[str, dict[str, int]]:
+        return {
+            view: {side: part["rows"] if isinstance(part, dict) else len(part) for side, part in parts.items()}
+            for _, view, parts in db.book.log.changes(db.tx - 1)
+        }
+
+    heard = []
+    with open_program(PROGRAM, data=tmp_path / "data", memory=0) as db:
+        db.load("item", many(tmp_path, 40))
+        db.step.listeners.append(lambda outcome: heard.append((outcome.tx, outcome.far, outcome.deltas)))
+        assert db.define(".decl big(i: number)\n.output big\nbig(i) :- item(i, n), n > 0.") == {}
+        assert heard.pop() == (2, ("big",), {}) and said(db) == {"big": {"plus": 32}}
+        assert db.define("big(i) :- item(i, n), n > 0, i > 2.") == {"big": Delta(minus=frozenset({(1,), (2,)}))}
+        assert heard.pop()[1] == () and said(db) == {"big": {"minus": 2}}
+        db.define(".decl big(i: number, n: number)\nbig(i, n) :- item(i, n), i > 36.")
+        assert heard.pop() == (4, (), {}), "nobody's copy can follow other columns"
+        assert said(db) == {"big": {"plus": 3, "minus": 30}} and db.view("big") == {(37, 2), (38, 3), (39, 4)}
+        assert db.define("some(i, n) :- other(i), n = i.") == {} and said(db) == {"some": {"minus": 16}}
+        with pytest.raises(DataError, match="item has rows"):
+            db.define(".decl item(i: symbol, n: number)\nbig(1, 2).")
+        assert db.drop("big") == {"big": Delta(minus=frozenset({(37, 2), (38, 3), (39, 4)}))}
+        assert db.verify().problems == []
+    with open_program(data=tmp_path / "data") as db:
+        assert db.view("some") == set() and db.tx == 6
+
+
+def test_changes_that_are_in_the_warehouse(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told like others, up to a bound; damaged ones are not."""
+    monkeypatch.setattr(large, "FEW_ROWS", 5)
+    with open_program(PROGRAM, data=tmp_path / "data", memory=0) as db:
+        db.load("item", many(tmp_path, 40))
+        some = frozenset((number, number % 5) for number in range(40) if number % 5 > 2)
+        assert list(db.changes(0)) == [(1, "some", Delta(plus=some))]
+        monkeypatch.setattr(ledger, "MOST_ROWS", 15)
+        with pytest.raises(DataError, match=r"16 rows of some are in some/plus-.* more than are read at once") as refused:
+            list(db.changes(0))
+        assert refused.value.code == "large"
+        monkeypatch.setattr(ledger, "MOST_ROWS", 16)
+        assert db.verify().problems == []
+        for name in ("some", "item"):
+            part = next(Path(db.store.warehouse).glob(f"{name}/plus-*/*.parquet"))
+            kept = bytearray(part.read_bytes())
+            kept[len(kept) // 8] ^= 1
+            part.write_bytes(kept)
+        with pytest.raises(DataError, match="cannot be read") as refused:
+            list(db.changes(0))
+        assert refused.value.code == "damaged" and len(db.verify().problems) == 2
 
 
 def test_a_table_is_looked_into_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

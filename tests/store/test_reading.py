@@ -167,6 +167,7 @@ def test_a_folder_of_format_1(tmp_path: Path) -> None:
     with closing(sqlite3.connect(folder / "vigilog.db", isolation_level=None)) as file:
         file.execute("DROP TABLE vigilog_subscriptions")
         file.execute("UPDATE vigilog_about SET value = 1 WHERE name = 'format'")
+        file.execute("DELETE FROM vigilog_about WHERE name = 'sum'")
     with open_program(data=folder) as db:
         assert db.file.get("format") == FORMAT and db.file.history == history
         assert db.view("closure") == {("a", "b"), ("b", "c"), ("a", "c")} and db.tx == 1

@@ -27,14 +27,15 @@ from vigilog.cli.arguments import (
 )
 from vigilog.cli.progress import progress
 from vigilog.cli.status import status_text
-from vigilog.core.errors import DataError, UsageError, counted
+from vigilog.core.errors import UsageError, counted
 from vigilog.engine import backup as copies
 from vigilog.engine.durable import Durable
 from vigilog.engine.opening import open_program
-from vigilog.engine.tell import logged, views_json
+from vigilog.engine.tell import definition_json, logged
 from vigilog.engine.tell import tell as tell_lines
 from vigilog.engine.watch import to_line
 from vigilog.executors.watch import Report
+from vigilog.language.parser import read_text
 from vigilog.store.file import NAME
 
 app = typer.Typer()
@@ -89,7 +90,7 @@ def init(
     with db:
         if db.redefined:
             print(db.redefined)
-            print(to_line({"tx": db.tx, "views": views_json(db, db.redefinition)}))
+            print(to_line(definition_json(db, db.redefinition)))
         print(f"{data}: {counted(len(db.program.relations), 'relation')} and {counted(len(db.program.rules), 'rule')}, transaction {db.tx}")
         if new and facts is None and db.program.directed("input"):
             print("it begins empty: fill it with vigilog load or tell, or make it with -F FACTS", file=sys.stderr)
@@ -97,7 +98,9 @@ def init(
 
 @app.command(
     epilog=examples(
-        "vigilog load ./data edge edges.parquet", "vigilog load ./data edge edges.csv --sync --option headers=false --option delimiter=';'"
+        "vigilog load ./data edge edges.parquet",
+        "vigilog load ./data edge edges.csv --sync --option headers=false --option delimiter=';'",
+        "vigilog load ./data stock sold-out.csv --delete-key",
     )
 )
 def load(
@@ -108,18 +111,30 @@ def load(
         bool, typer.Option("--sync", help="Make the relation equal to the source, in one transaction of the differences.")
     ] = False,
     upsert: Annotated[bool, typer.Option("--upsert", help="Let rows take the place of those with their key.")] = False,
+    delete_key: Annotated[
+        bool, typer.Option("--delete-key", help="Delete the rows with these keys: the source has the columns of the key.")
+    ] = False,
+    op: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Do with each row what it says in this column: insert, delete, upsert, delete_key.", show_default=False
+        ),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="KEY=VALUE", help="An option as `.input` has them, like IO=json.", show_default=False),
     ] = None,
 ) -> None:
-    """Adds the rows of a source to a base relation, in one transaction."""
+    """Adds the rows of a source to a base relation, or changes it by them in another way, in one transaction."""
     options = pairs(option, "--option")
-    if sync and upsert:
-        raise UsageError("--sync and --upsert: it is one or the other")
+    if sum([sync, upsert, delete_key, op is not None]) > 1:
+        raise UsageError("--sync, --upsert, --delete-key and --op: it is one of them")
     with interruptible(), progress() as report, _opened(data, report) as db:
         before = db.tx
-        outcome = db.sync(relation, source, **options) if sync else db.load(relation, source, upsert=upsert, **options)
+        if sync:
+            outcome = db.sync(relation, source, **options)
+        else:
+            outcome = db.load(relation, source, upsert=upsert, delete_key=delete_key, op=op, **options)
         changed = counted(db.book.changed(outcome.tx), "row") if outcome.tx > before else "no row"
         print(f"transaction {outcome.tx}: {changed} of {relation} changed")
 
@@ -181,13 +196,9 @@ def define(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Declarations, directives and rules.", show_default=False)],
 ) -> None:
     """Adds relations and rules to a data folder's program, or replaces those it has rules for; prints what views gain and lose by that."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as reason:
-        raise DataError(f"{file}: cannot be read: {getattr(reason, 'strerror', None) or reason}", "unreadable") from None
+    text = read_text(file)
     with interruptible(), progress() as report, _opened(data, report) as db:
-        deltas = db.define(text)
-        print(to_line({"tx": db.tx, "views": views_json(db, deltas)}))
+        print(to_line(definition_json(db, db.define(text, str(file)))))
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))

@@ -58,7 +58,7 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
             return _sections(external(plain).sections)
         case Show.query:
             return _queries(plain, views)
-    return _strategies(plain, views, strategy, engine)
+    return _strategies(plain, views, strategy)
 
 
 def _sections(sections: Sequence[Section], *notes: str) -> str:
@@ -73,8 +73,8 @@ def _queries(plain: Program, views: Sequence[str]) -> str:
     return _sections(queries(plain, views), *notes)
 
 
-def _strategies(plain: Program, views: Sequence[str], wanted: str, engine: str) -> str:
-    chosen = choose_strategies(plain, [view for view in views if _derived(plain, view)], wanted, engine)
+def _strategies(plain: Program, views: Sequence[str], wanted: str) -> str:
+    chosen = choose_strategies(plain, [view for view in views if _derived(plain, view)], wanted)
     lines = {view: f"{strategy.name} ({strategy.reason})" for view, strategy in chosen.items()}
     return "\n".join(f"// {view}: {lines.get(view, 'stored (a base relation)')}" for view in views)
 

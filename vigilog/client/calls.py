@@ -231,8 +231,11 @@ def drop(name: str) -> Play[Told]:
     return _told((yield from asked(Request("DELETE", f"/v1/definitions/{_part(name)}"), repeatable=False)))
 
 
-def load(relation: str, source: str, options: Mapping[str, str], *, sync: bool, upsert: bool) -> Play[Told]:
-    given = {"relation": relation, "source": source, "options": dict(options), "sync": sync, "upsert": upsert}
+def load(
+    relation: str, source: str, options: Mapping[str, str], *, sync: bool, upsert: bool, delete_key: bool, op: str | None
+) -> Play[Told]:
+    ways = {"sync": sync, "upsert": upsert, "delete_key": delete_key, "op": op}
+    given = {"relation": relation, "source": source, "options": dict(options)} | {way: said for way, said in ways.items() if said}
     return _told((yield from asked(Request("POST", "/v1/loads", body=body(given)), repeatable=False)))
 
 

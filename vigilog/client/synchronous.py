@@ -78,9 +78,19 @@ class Client(Calling):
         """Removes a relation that no other is derived from."""
         return self._do(calls.drop(name))
 
-    def load(self, relation: str, source: str, *, sync: bool = False, upsert: bool = False, **options: str) -> Told:
-        """Adds the rows of a place that the server can read, a file or a table, to a base relation; with `sync` it is made equal to it, with `upsert` rows take the place of those with their key."""
-        return self._do(calls.load(relation, source, options, sync=sync, upsert=upsert))
+    def load(
+        self,
+        relation: str,
+        source: str,
+        *,
+        sync: bool = False,
+        upsert: bool = False,
+        delete_key: bool = False,
+        op: str | None = None,
+        **options: str,
+    ) -> Told:
+        """Adds the rows of a place that the server can read, a file or a table, to a base relation; with `sync` it is made equal to it, with `upsert` rows take the place of those with their key, with `delete_key` they are keys whose rows go, with `op` they say in that column what is to be done."""
+        return self._do(calls.load(relation, source, options, sync=sync, upsert=upsert, delete_key=delete_key, op=op))
 
     def status(self) -> dict[str, Any]:
         """What the server holds, where, and how it is kept."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 PROGRAM = {
     "syntax": "The text does not follow the grammar. All such errors of a file come together.",
     "unsupported": "A part of Soufflé that Vigilog does not have, named.",
+    "reserved": "A relation is called like a word of the language.",
     "unknown-relation": "A relation is used that no `.decl` declares.",
     "unknown-functor": "A functor is used that the language does not have.",
     "unknown-type": "A column or a `.type` names a type that there is not.",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from vigilog.core.spans import Span, excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class VigilogError(Exception):
@@ -109,14 +109,14 @@ _VISIBLE = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "
 
 
 class ProgramError(VigilogError):
-    """A program is refused. `findings` has one entry for each error, in the order of the text."""
+    """A program is refused. `findings` has one entry for each error, in the order of the text, or of the texts, each by the name that places have for it."""
 
     code = "program"
 
-    def __init__(self, findings: Sequence[Finding], source: str) -> None:
-        self.findings = sorted(findings, key=lambda found: (found.span.line, found.span.column))
-        self.source = source
-        shown = [finding.render(source) for finding in self.findings[:MOST_SHOWN]]
+    def __init__(self, findings: Sequence[Finding], source: str | Mapping[str, str]) -> None:
+        self.findings = sorted(findings, key=lambda found: (found.span.file, found.span.line, found.span.column))
+        texts = {finding.span.file: source for finding in findings} if isinstance(source, str) else source
+        shown = [finding.render(texts[finding.span.file]) for finding in self.findings[:MOST_SHOWN]]
         more = len(self.findings) - len(shown)
         super().__init__("\n".join([*shown, f"… and {counted(more, 'more error')}"] if more else shown))
 

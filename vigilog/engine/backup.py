@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vigilog.core.errors import DataError
 from vigilog.files.place import is_uri
-from vigilog.store.file import FORMAT, NAME, copy_file, damage
+from vigilog.store.file import FORMAT, NAME, SUM, check_seal, copy_file, damage, seal
 
 SEGMENTS, WAREHOUSE = "segments", "warehouse"
 TRIES = 3  # so often a copy is begun anew because a snapshot was replaced meanwhile
@@ -79,9 +79,13 @@ def restore(backup: str | Path, folder: str | Path) -> str:
             settings = dict(connection.execute("SELECT name, value FROM vigilog_about").fetchall())
             if int(settings.get("format", 0)) > FORMAT:
                 raise DataError(f"{backup} has format {settings['format']}, made by a later Vigilog", "format")
+            if SUM in settings:
+                check_seal(connection, backup / NAME)
             connection.execute("UPDATE vigilog_about SET value = ? WHERE name = 'history'", (history,))
             if not is_uri(settings.get("warehouse", "")):
                 connection.execute("DELETE FROM vigilog_about WHERE name = 'warehouse'")
+            if SUM in settings:
+                seal(connection)
         for part in (SEGMENTS, WAREHOUSE):
             if (backup / part).is_dir():
                 shutil.copytree(backup / part, folder / part)

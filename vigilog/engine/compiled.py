@@ -50,12 +50,12 @@ class Compiled:
         return found
 
 
-def compiled(program: Program, given: Collection[str], strategy: str, engine: str = "embedded") -> Compiled:
+def compiled(program: Program, given: Collection[str], strategy: str) -> Compiled:
     """Prepares a checked program; the relations in `given` have rows of their own, whatever the program says."""
     bare = program.with_rules(tuple(rule for rule in program.rules if not is_fact(rule)))
     separated, homes = as_maintained(program, given)
     plain = rewrite(separated)
-    return Compiled(bare, _stated(program), homes, plain, choose_strategies(plain, bare.outputs, strategy, engine))
+    return Compiled(bare, _stated(program), homes, plain, choose_strategies(plain, bare.outputs, strategy))
 
 
 def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:

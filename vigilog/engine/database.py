@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.compiled import Compiled, compiled
@@ -29,13 +29,13 @@ from vigilog.files.place import Place
 from vigilog.language.goal import parse_goal
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program
-from vigilog.planning.strategy import EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
+from vigilog.planning.strategy import COUNTED, EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
 from vigilog.rewriting.relevant import relevant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST_STORED = 10_000_000  # rows of a recursion that `auto` stores in memory
+MOST_STORED = 10_000_000  # rows of a recursion that `auto` stores in memory; on Spark, of a view, unless the base relations have more
 MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored
 
 Facts = Mapping[str, Iterable[Iterable[Any]]]
@@ -56,7 +56,7 @@ class Database:
         budget: int | None = None,
         strict: bool = False,
     ) -> None:
-        made = compiled(program, facts.keys(), strategy, engine)
+        made = compiled(program, facts.keys(), strategy)
         views: Views
         if engine == "spark":
             from vigilog.executors.spark.views import SparkViews
@@ -64,11 +64,10 @@ class Database:
             sources = {made.homes[name]: source for name, source in facts.items()}
             told = {made.homes[name]: rows for name, rows in made.stated.items()}
             needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
-            views = SparkViews(needed, made.program.outputs, sources, made.stored, stated=told, budget=budget, strict=strict)
+            views = SparkViews(needed, made.program.outputs, sources, made.stored, made.counted, stated=told, budget=budget, strict=strict)
         else:
             made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None)
-        # how often deriving on demand cost too much, where that matters
-        self.overruns = 0 if strategy == "auto" and engine != "spark" else None
+        self.overruns = 0 if strategy == "auto" else None  # how often deriving on demand cost too much, where that matters
         self.budget, self.strict, self.lock = budget, strict, RLock()
         self._use(made, views, Counting())
         try:
@@ -130,10 +129,26 @@ class Database:
 
     def _rebuild(self, made: Compiled) -> None:
         """Goes on with other tables over the same base."""
-        rows = {home: set(self.views.rows(home)) for home in self.homes.values()}
-        before, views = self.views, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, (), self.budget, self.strict)
+        if self.views.stats.engine == "spark":
+            made, views = self._stored_on_spark(made), self.views
+        else:
+            rows = {home: set(self.views.rows(home)) for home in self.homes.values()}
+            views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, (), self.budget, self.strict)
+            self.views.close()
         self._use(made, views, self.step.ledger, self.step.listeners)
-        before.close()
+
+    def _stored_on_spark(self, made: Compiled) -> Compiled:
+        """Stores views on Spark, and counts their proofs: there, a stored view that is not counted still derives on demand whether a row has another proof."""
+        from vigilog.executors.spark.views import SparkViews
+
+        assert isinstance(self.views, SparkViews), "one engine or the other"
+        changed = {name: chosen.reason for name, chosen in made.strategies.items() if chosen != self.strategies[name]}
+        made = made.with_strategies({name: Strategy(COUNTED, reason) for name, reason in changed.items()})
+        try:
+            self.views.store(made.stored, made.counted, MOST_STORED)
+        except VigilogError as trouble:  # the transaction stands, and what follows is answered as before
+            made = made.with_strategies({name: Strategy(EXTERNAL, f"{reason}, but {trouble.message}") for name, reason in changed.items()})
+        return made
 
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
         """The changes that a transaction would cause; nothing is applied."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import ndiff
 
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, ProgramError
 from vigilog.engine.evaluate import ensure_known
 from vigilog.language.check import check
 from vigilog.language.parser import parse
@@ -14,7 +14,7 @@ from vigilog.language.strata import dependencies
 from vigilog.language.syntax import Program
 
 
-def defined(program: Program, text: str) -> Program:
+def defined(program: Program, text: str, name: str = "definition") -> Program:
     """The program with what a text declares and defines; the rules of relations that it has rules for are replaced, others stay.
 
     >>> old = check(".decl q(x: number) .decl p(x: number) .output p p(x) :- q(x), x > 1.").program
@@ -23,19 +23,32 @@ def defined(program: Program, text: str) -> Program:
     .decl p(x: number)
     .output p
     p(x) :- q(x), x > 2.
+
+    What is wrong is told at its place in the text, which has a `name`, or in the program as it was.
     """
-    new = parse(text, "definition")
+    new = parse(text, name)
+    try:
+        return check(show(_together(program, new)), "program").program
+    except ProgramError:
+        old = parse(show(program), "program")
+        try:
+            check(_together(old, new))
+        except ProgramError as error:
+            raise ProgramError(error.findings, {"program": old.text, name: text}) from None
+        raise
+
+
+def _together(program: Program, new: Program) -> Program:
     heads = {head.relation for rule in new.rules for head in rule.heads}
     types = {definition.name for definition in new.types}
     directed = {(directive.kind, directive.relation) for directive in new.directives}
-    together = replace(
+    return replace(
         program,
         types=(*(old for old in program.types if old.name not in types), *new.types),
         declarations=(*(old for old in program.declarations if old.relation not in new.relations), *new.declarations),
         directives=(*(old for old in program.directives if (old.kind, old.relation) not in directed), *new.directives),
         rules=(*(rule for rule in program.rules if not any(head.relation in heads for head in rule.heads)), *new.rules),
     )
-    return check(show(together), "definition").program
 
 
 def dropped(program: Program, name: str) -> Program:

@@ -6,13 +6,14 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.errors import DataError, UsageError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
 from vigilog.engine.backup import backup
@@ -21,8 +22,8 @@ from vigilog.engine.definitions import changed_statements, defined, dropped
 from vigilog.engine.evaluate import ensure_known, read
 from vigilog.engine.filed import Filed
 from vigilog.engine.followed import Followed
-from vigilog.engine.large import MEMORY, Large, default_warehouse
-from vigilog.engine.places import source_place
+from vigilog.engine.large import MEMORY, Large, Way, default_warehouse
+from vigilog.engine.places import key_place, source_place
 from vigilog.engine.queries import Followable, Queries
 from vigilog.engine.reading import Question, Readers, State, reading
 from vigilog.engine.redefine import redefine
@@ -192,10 +193,13 @@ class Durable(Filed):
 
     # -- definitions
 
-    def define(self, text: str) -> dict[str, Delta]:
-        """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone."""
+    def define(self, text: str, name: str = "definition") -> dict[str, Delta]:
+        """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone.
+
+        The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
+        """
         with self.lock, damage(self.file.path):
-            return redefine(self, defined(self.whole_program(), text))
+            return redefine(self, defined(self.whole_program(), text, name))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
@@ -335,36 +339,67 @@ class Durable(Filed):
 
     # -- large data
 
-    def load(self, relation: str, source: str | Path | Place, *, upsert: bool = False, **options: str) -> Outcome:
+    def load(
+        self,
+        relation: str,
+        source: str | Path | Place,
+        *,
+        upsert: bool = False,
+        delete_key: bool = False,
+        op: str | None = None,
+        **options: str,
+    ) -> Outcome:
         """Adds the rows of a file, folder or table to a base relation, in one transaction; `options` are those of `.input`, like `IO="parquet"`.
 
-        With `upsert` a row takes the place of the one with its key.
+        With `upsert` a row takes the place of the one with its key; with `delete_key` the source has the columns of the key, and what has one of its keys goes. With `op` each row of a file says in that
+        column what is to be done with it, as the rows of a stream do.
         """
-        return self._change(relation, source, options, replacing=False, upsert=upsert, kind="load")
+        if sum([upsert, delete_key, op is not None]) > 1:
+            raise UsageError("upsert, delete_key and op: it is one of them")
+        if op is not None:
+            return self._operate(relation, self._place(relation, source, options), op)
+        return self._change(relation, source, options, "upsert" if upsert else "delete_key" if delete_key else "add", kind="load")
 
     def sync(self, relation: str, source: str | Path | Place, **options: str) -> Outcome:
         """Makes a base relation equal to a file, folder or table, in one transaction that holds only the differences."""
-        return self._change(relation, source, options, replacing=True, kind="sync")
+        return self._change(relation, source, options, "equal", kind="sync")
 
-    def _change(
-        self, relation: str, source: str | Path | Place, options: Mapping[str, str], *, replacing: bool, kind: str, upsert: bool = False
-    ) -> Outcome:
+    def _place(self, relation: str, source: str | Path | Place, options: Mapping[str, str]) -> Place:
         ensure_known(self.program, relation)
+        if relation not in self.base:
+            raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
         place = source if isinstance(source, Place) else source_place(self.program, relation, str(source), options)
+        if place.local and place.format != "delta":
+            files(place)  # what is not there is said before Spark starts
+        return place
+
+    def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], way: Way, *, kind: str) -> Outcome:
+        place = self._place(relation, source, options)
         with self.lock, damage(self.file.path):
-            if relation not in self.base:
-                raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
-            if upsert and relation not in self.program.keys:
-                raise DataError(f"{relation} has no key by which rows could take the place of others; declare one (.key)", "key")
-            if place.local and place.format != "delta":
-                files(place)  # what is not there is said before Spark starts
-            if relation not in self.large and choose("auto", [place], large=SMALL_FILE).engine == "embedded":
-                rows = set(read(place))
-                if upsert:
-                    return self.take({"upsert": {relation: list(rows)}}, kind=kind)
-                gone = self.rows(relation) - rows if replacing else set[Row]()
-                return self.take({"delete": {relation: list(gone)}, "insert": {relation: list(rows)}}, kind=kind)
-            return self.store.change(relation, place, replacing=replacing, upsert=upsert, kind=kind)
+            if way in ("upsert", "delete_key") and relation not in self.program.keys:
+                raise DataError(f"{relation} has no key, which {way} goes by; declare one (.key)", "key")
+            if way == "delete_key":
+                place = key_place(self.program, place)
+            if relation in self.large or choose("auto", [place], large=SMALL_FILE).engine != "embedded":
+                return self.store.change(relation, place, way, kind=kind)
+            rows = set(read(place))
+            if way in ("upsert", "delete_key"):
+                return self.take({way: {relation: list(rows)}}, kind=kind)
+            gone = self.rows(relation) - rows if way == "equal" else set[Row]()
+            return self.take({"delete": {relation: list(gone)}, "insert": {relation: list(rows)}}, kind=kind)
+
+    def _operate(self, relation: str, place: Place, op: str) -> Outcome:
+        """One transaction of the operations that the rows of files name, in the order of the files and of the rows in them."""
+        from vigilog.engine.streams import folded
+        from vigilog.spark.streams import from_files
+
+        if not place.local or place.format == "delta":
+            raise UsageError("op goes with files on this machine: elsewhere their rows have no order")
+        batch = replace(place, format="stream", options={"format": place.format, "op": op})
+        with self.lock, damage(self.file.path):
+            key = self.program.keys.get(relation, ())
+            wish = folded(relation, key, from_files(batch, key, [str(path.absolute()) for path in files(place)]))
+            return self.take(wish, kind="load")
 
     # -- streams and sinks
 

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vigilog.core.arrow import from_arrow, to_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.engine.backup import SEGMENTS
@@ -86,6 +85,7 @@ class Filed(Database):
             "INSERT INTO vigilog_programs (tx, at, text, sum) VALUES (?, ?, ?, ?)",
             (last or 0, time.time(), text, zlib.crc32(text.encode())),
         )
+        self.file.seal()
 
     @property
     def large(self) -> frozenset[str]:
@@ -130,10 +130,11 @@ class Filed(Database):
         connection.executemany(
             "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
         )
-        segments = Segments(self.folder / SEGMENTS, to_arrow, from_arrow)
+        self.file.seal()
+        segments = Segments(self.folder / SEGMENTS)
         listeners = self.step.listeners if hasattr(self, "step") else []
         retain = json.loads(self.file.get("retain", "null")) or RETAIN
-        self.book = Book(self.file, made.program, segments, retain, self.store.remove)
+        self.book = Book(self.file, made.program, segments, retain, self.store.remove, self.store.rows)
         self._use(made, views, self.book, listeners)
 
     @contextmanager

@@ -9,16 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from functools import reduce
+from operator import attrgetter, or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from vigilog.core.delta import Delta
+from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.engine.step import Outcome
 from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
+from vigilog.language.syntax import Program
 from vigilog.planning.strategy import depends_on
 from vigilog.rewriting.relevant import relevant
 from vigilog.spark.snapshots import Written, folders, remove
@@ -30,6 +34,10 @@ if TYPE_CHECKING:
     from vigilog.engine.durable import Durable
     from vigilog.executors.spark.bulk import Bulk, Difference
 
+Way = Literal[
+    "add", "upsert", "delete_key", "equal"
+]  # rows come; take the place of those with their key; are keys whose rows go; are all there is
+
 MEMORY = 256 * 2**20  # bytes that one relation may take to be resident
 FEW_ROWS = 100_000  # up to so many changed rows pass through this process
 MANY_ROWS = 10_000  # so many rows come to a relation before it is looked at whether it has outgrown the budget
@@ -39,6 +47,19 @@ LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relati
 def size(types: Sequence[Type], rows: int) -> int:
     """About how many bytes rows take in tables and their indexes."""
     return rows * 2 * (16 + sum(32 if type_.kind == "symbol" else 8 for type_ in types))
+
+
+@dataclass(frozen=True)
+class Past:
+    """A program that another has taken the place of, and those of its views that mean something else now: rows that are here, or frames on Spark."""
+
+    compiled: Compiled
+    views: Mapping[str, set[Row] | DataFrame]
+
+    def alike(self, view: str, program: Program) -> bool:
+        """Whether a view has the same columns in another program."""
+        one, other = self.compiled.program.relations.get(view), program.relations.get(view)
+        return one is not None and other is not None and (one.columns, one.types) == (other.columns, other.types)
 
 
 class Large:
@@ -65,6 +86,7 @@ class Large:
             "INSERT OR REPLACE INTO vigilog_snapshots VALUES (?, ?, ?, ?, ?)",
             (relation, tx, written.location.removeprefix(f"{self.root}/"), written.rows, time.time()),
         )
+        self.db.file.seal()
 
     @property
     def root(self) -> str:
@@ -110,9 +132,11 @@ class Large:
         def since() -> dict[str, Delta]:
             return {made.homes[name]: delta for name, delta in db.book.since(tx).items()}
 
-        return Beginning(
-            lambda: SparkViews(program, outputs, read, stored, Watch(report=db.report), budget=db.budget, strict=db.strict), since
-        )
+        def views() -> SparkViews:
+            watch = Watch(report=db.report)
+            return SparkViews(program, outputs, read, stored, made.counted, watch, budget=db.budget, strict=db.strict)
+
+        return Beginning(views, since)
 
     def compact(self, relations: Iterable[str]) -> dict[str, int]:
         """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""
@@ -195,20 +219,23 @@ class Large:
     def change(
         self,
         relation: str,
-        wanted: Place | Iterable[Row],
+        wanted: Place,
+        way: Way,
         *,
-        replacing: bool,
         kind: str,
-        upsert: bool = False,
         source: tuple[str, Any] | None = None,
     ) -> Outcome:
-        """Adds what a source has to a relation, or puts it in the place of what has the same key, or makes them equal, in one transaction; the position of the source is committed with it."""
+        """Changes a relation by what a source has, in one of the ways there are, in one transaction; the position of the source is committed with it."""
         home = self.db.homes[relation]
         with closing(self._bulk()) as bulk:
             current = self.source(relation)
             declaration = self.db.program.relations[relation]
-            key = [bulk.frames.layout.columns[home][column] for column in self.db.program.keys[relation]] if upsert else ()
-            difference = bulk.compare(home, current, wanted, replacing=replacing, key=key)
+            columns = bulk.frames.layout.columns[home]
+            key = [columns[column] for column in self.db.program.keys[relation]] if way in ("upsert", "delete_key") else ()
+            if way == "delete_key":
+                difference = bulk.without(home, current, wanted, key)
+            else:
+                difference = bulk.compare(home, current, wanted, replacing=way == "equal", key=key)
             fits = relation not in self.db.large and size(declaration.types, difference.came) <= self.memory // 4
             if difference.rows <= FEW_ROWS or (fits and difference.rows <= 10 * FEW_ROWS):
                 delta = bulk.rows(home, difference)
@@ -238,6 +265,40 @@ class Large:
         outcome = Outcome(tx, far=tuple(name for name, said in views.items() if said))
         db.step.publish(outcome)
         return outcome
+
+    def some(self, relation: str, most: int) -> Iterable[Row]:
+        """Rows of a base relation, of one that is not resident at most so many."""
+        home = self.db.homes[relation]
+        if relation not in self.db.large:
+            return self.db.views.rows(home)
+        with closing(self._bulk()) as bulk:
+            return bulk.collect(home, self._frame(home).limit(most))
+
+    def seen(self, name: str) -> set[Row] | DataFrame:
+        """A view as of now, where it is: its rows, or a frame that stays as it is."""
+        return self._frame(name) if self.is_far(name) else self.db.view(name)
+
+    def redefined(self, past: Past, name: str, now: set[Row] | DataFrame | None) -> tuple[dict[str, Any], Delta | None]:
+        """What a change of definitions did to a view, as the outbox says it, and its rows, unless they are too many for this process."""
+        was, lost = past.views.get(name), past.compiled.program.relations.get(name)
+        if (was is None or isinstance(was, set)) and (now is None or isinstance(now, set)):
+            delta = between(was or set(), now or set())
+            return self.db.book.said(name, delta, lost), delta
+        with closing(self._bulk(past.compiled)) as before, closing(self._bulk()) as after:
+            old = before.local(name, list(was)) if isinstance(was, set) else was
+            new = after.local(name, list(now)) if isinstance(now, set) else now
+            parts: list[tuple[Bulk, Difference]] = []
+            if old is not None and new is not None and lost and lost.types == self.db.program.relations[name].types:
+                parts = [(after, after.between(old.toDF(*new.columns), new))]
+            else:  # rows of other types: those go, these come
+                parts += [(before, before.between(old, old.limit(0)))] if old is not None else []
+                parts += [(after, after.between(None, new))] if new is not None else []
+            if sum(difference.rows for _, difference in parts) > FEW_ROWS:
+                return reduce(or_, (self._written(bulk, name, difference) for bulk, difference in parts)), None
+            deltas = [bulk.rows(name, difference) for bulk, difference in parts]
+        gone, came = ({row for delta in deltas for row in side(delta)} for side in (attrgetter("minus"), attrgetter("plus")))
+        delta = between(gone, came)
+        return self.db.book.said(name, delta, lost), delta
 
     def _said(self, bulk: Bulk, name: str, difference: Difference) -> dict[str, Any]:
         """A view's change as the outbox says it: its rows if they are few, otherwise where Spark wrote them."""
@@ -310,7 +371,7 @@ class Large:
         made = self.db.compiled
         program = relevant(made.plain, names)
         read = {made.homes[name]: rows for name, rows in base.items() if made.homes[name] in program.relations}
-        with closing(SparkViews(program, names, read, (), Watch(report=self.db.report))) as views:
+        with closing(SparkViews(program, names, read, watch=Watch(report=self.db.report))) as views:
             return {name: set(views.rows(name)) for name in names}
 
     def _bulk(self, made: Compiled | None = None) -> Bulk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from vigilog.store.file import DataFile
 from vigilog.store.log import Log, Said
 from vigilog.store.segments import Segments
 
+MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
 MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
 KNOWN_REQUESTS = 10_000  # of so many transactions the keys are known, however few are retained: a retry comes late
 LOOK_EVERY = 1_000  # at most so many transactions pass between two looks at what need not be retained
@@ -46,11 +47,17 @@ class Book:
     """The log and the outbox of a data folder."""
 
     def __init__(
-        self, file: DataFile, program: Program, segments: Segments, retain: Mapping[str, float], remove: Callable[[str], None]
+        self,
+        file: DataFile,
+        program: Program,
+        segments: Segments,
+        retain: Mapping[str, float],
+        remove: Callable[[str], None],
+        far: Callable[[Sequence[Type], str], Iterable[Row]],
     ) -> None:
-        """`remove` removes what Spark wrote for an entry that is not retained any more. What is known of the past is read here, once: later, other threads ask for it."""
+        """`far` gives the rows that Spark wrote for an entry, `remove` removes them when it is not retained any more. What is known of the past is read here, once: later, other threads ask for it."""
         self.file, self.program, self.segments, self.retain, self.remove = file, program, segments, retain, remove
-        self.log = Log(file)
+        self.log, self.far = Log(file), far
         self.defined = int(file.get("defined", 0))  # the transaction that changed the program last
         self.versions: list[tuple[int, str]] = (  # the programs there were, each with the last transaction before it
             file.connection.execute("SELECT tx, text FROM vigilog_programs ORDER BY version").fetchall()
@@ -83,6 +90,7 @@ class Book:
 
     def note_source(self, name: str, position: Any) -> None:
         self.file.connection.execute("INSERT OR REPLACE INTO vigilog_sources VALUES (?, ?)", (name, json.dumps(position)))
+        self.file.seal()
 
     def position(self, name: str) -> Any:
         """How far a source has been read; None at the beginning."""
@@ -144,8 +152,13 @@ class Book:
     def _rows(self, declaration: Declaration, said: Any) -> frozenset[Row]:
         relation, types = declaration.relation, declaration.types
         if isinstance(said, dict):
+            if "location" in said and said["rows"] > MOST_ROWS:
+                raise DataError(
+                    f"{said['rows']} rows of {relation} are in {said['location']} of the warehouse, more than are read at once ({MOST_ROWS}); db.frame gives {relation} as of now, a sink delivers its changes",
+                    "large",
+                )
             if "location" in said:
-                raise DataError(f"{said['rows']} rows of {relation} are in {said['location']}, which only Spark reads", "large")
+                return frozenset(self.far(types, said["location"]))
             return frozenset(self.segments.read(said, types))
         return frozenset(tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in said)
 

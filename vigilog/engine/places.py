@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from vigilog.core.errors import DataError, Findings
@@ -75,6 +76,13 @@ def streams(program: Program, folder: str | Path = ".") -> dict[str, Place]:
 
 def outputs(program: Program, folder: str | Path) -> list[Place]:
     return [place(d, program.relations[d.relation], folder) for d in program.directed("output")]
+
+
+def key_place(program: Program, place: Place) -> Place:
+    """A relation's source that has keys of it: no columns but those of the key."""
+    columns, types = zip(*((place.columns[column], place.types[column]) for column in program.keys[place.relation]), strict=True)
+    named = {"dbtable": place.relation} if place.format == "jdbc" and "query" not in place.options else {}
+    return replace(place, relation=f"the key of {place.relation}", columns=columns, types=types, options={**named, **place.options})
 
 
 def source_place(program: Program, relation: str, location: str, options: Mapping[str, str]) -> Place:

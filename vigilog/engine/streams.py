@@ -252,7 +252,7 @@ class TableStream:
                 with self.db.lock:
                     whole = replace(self.place, options={"version": str(newest.version)})
                     position = {"table": newest.table, "version": newest.version}
-                    self.db.store.change(self.relation, whole, replacing=True, kind="stream", source=(self.name, position))
+                    self.db.store.change(self.relation, whole, "equal", kind="stream", source=(self.name, position))
                 self.anew = False
                 return
             for version in range(known["version"] + 1, newest.version + 1):

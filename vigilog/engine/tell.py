@@ -35,6 +35,12 @@ def views_json(db: Durable, deltas: dict[str, Delta]) -> dict[str, Any]:
     return {name: delta_json(db.program, name, delta) for name, delta in deltas.items() if name in db.outputs}
 
 
+def definition_json(db: Durable, deltas: dict[str, Delta]) -> dict[str, Any]:
+    """What the last transaction, a change of definitions, did to views; of what stayed on Spark, where it is, as the log has it."""
+    far = {view: dict(said) for _, view, said in db.book.log.changes(db.tx - 1, db.tx) if view in db.outputs and view not in deltas}
+    return {"tx": db.tx, "views": views_json(db, deltas) | far}
+
+
 def logged(db: Durable, since: int | None = None) -> Iterator[dict[str, Any]]:
     """The transactions after one, by default all that are retained: what each changed in base relations and in views, as it is written down."""
     since = db.book.log.first if since is None else since

@@ -71,6 +71,8 @@ def verify(db: Durable, by: str = "auto") -> Verified:
     with found.checking("the file", db):
         problems = [text for (text,) in db.file.connection.execute("PRAGMA integrity_check(20)") if text != "ok"]
         found.problems += [f"the file: {problem}" for problem in problems]
+    with found.checking("the settings", db):
+        db.file.check_seal()
     _check_entries(db, found)
     base: Rows = {}
     for name in db.homes:
@@ -109,11 +111,13 @@ def _check_entries(db: Durable, found: Verified) -> None:
 def _check_segments(db: Durable, found: Verified, what: str, changes: Mapping[str, Any]) -> None:
     for said in changes.values():
         for part in said.values():
-            if isinstance(part, dict) and "segment" in part:
-                try:
+            try:
+                if isinstance(part, dict) and "segment" in part:
                     db.book.segments.check(part)
-                except DataError as reason:
-                    found.problems.append(f"{what}: {reason}")
+                elif isinstance(part, dict) and (rows := sum(1 for _ in db.store.rows((), part["location"]))) != part["rows"]:
+                    found.problems.append(f"{what}: {part['location']} has {counted(rows, 'row')}, and was written with {part['rows']}")
+            except DataError as reason:
+                found.problems.append(f"{what}: {reason}")
 
 
 def _check_base(db: Durable, found: Verified, name: str, rows: set[Row]) -> None:

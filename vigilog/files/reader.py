@@ -188,7 +188,7 @@ def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
 
 def null_error(where: str, place: Place, column: str, *, missing: bool = False) -> DataError:
     what = f"has no key {column} for {place.relation}" if missing else f"column {column} of {place.relation} is null; there are no nulls"
-    return DataError(f"{where}: {what} (write .input {place.relation}(nulls=skip) to leave such rows out)", "null")
+    return DataError(f"{where}: {what} (the option nulls=skip leaves such rows out)", "null")
 
 
 def parser(type_: Type) -> Callable[[str], Any]:

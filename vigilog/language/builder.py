@@ -170,6 +170,10 @@ class Builder(Transformer[Token, Any]):
 
     def declaration(self, keyword: Token, relations: list[Token], attributes: list[Attribute] | None, *qualifiers: Token) -> None:
         for relation in relations:
+            if relation in TESTS:
+                rule = f"{' and '.join(TESTS)} are words of the language"
+                message = f"{relation} is a test of two symbols, so no relation can be called that"
+                self.findings.error("reserved", message, self._span(relation), rule=rule, hint="take another name")
             kept = tuple(str(qualifier) for qualifier in qualifiers)
             self.statements.append(Declaration(str(relation), tuple(attributes or ()), kept, self._span(relation)))
 

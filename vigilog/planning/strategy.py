@@ -19,7 +19,7 @@ class Strategy:
     reason: str
 
 
-def choose_strategies(program: Program, views: Iterable[str], wanted: str, engine: str = "embedded") -> dict[str, Strategy]:
+def choose_strategies(program: Program, views: Iterable[str], wanted: str) -> dict[str, Strategy]:
     """The strategy of each view of a plain program; `auto` stores only what recursion makes expensive to derive again."""
     recursive = recursive_relations(program)
     found = {}
@@ -27,8 +27,6 @@ def choose_strategies(program: Program, views: Iterable[str], wanted: str, engin
         needed = depends_on(program, view) & recursive
         if wanted == COUNTED and view in recursive:
             found[view] = Strategy(MATERIALIZED, "stored as asked for; it is recursive, so its proofs cannot be counted")
-        elif wanted == COUNTED and engine == "spark":
-            found[view] = Strategy(MATERIALIZED, "stored as asked for; on Spark proofs are not counted")
         elif wanted != "auto":
             found[view] = Strategy(wanted, "as asked for")
         elif needed:

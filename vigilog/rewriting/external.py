@@ -11,6 +11,9 @@ That is where this differs from Staudt & Jarke's algorithm (`rederive.py`), whic
 
 Where each row has a single proof, there is nothing to ask: what loses its proof is lost. Where a row at least says what all variables of its rule are, as a row of an aggregate does, every
 binding that a change touches is derived in both states, and the two are compared.
+
+A relation whose proofs are counted (`counting.py`) is a table, and so are its numbers. What its rules' bindings gain and lose is added up, which is told by the numbers whether a row is lost or gained; and the new
+state is the old one with that change, so its readers need not derive it again.
 """
 
 from __future__ import annotations
@@ -18,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from vigilog.core.values import NUMBER
 from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Atom,
     Constant,
     Constraint,
     Declaration,
+    Functor,
     Literal,
     Negation,
     Program,
@@ -35,13 +40,16 @@ from vigilog.language.syntax import (
     names,
 )
 from vigilog.rewriting.copies import without_copies
+from vigilog.rewriting.counting import Counted, Tally
 from vigilog.rewriting.demand import Demand
 from vigilog.rewriting.magic import definitions_of, levels
-from vigilog.rewriting.maintain import deletions, insertions
+from vigilog.rewriting.maintain import deletions, insertions, new_state
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.sections import Section, by_rank
 from vigilog.rewriting.states import States, in_new
 from vigilog.rewriting.touched import grouped, touched
+
+ROOM = 3  # ranks from one level to the next: where proofs are counted, they are added up, and then the new state is known
 
 
 @dataclass(frozen=True)
@@ -60,11 +68,14 @@ class External:
         return by_rank("changes of what is not stored", self.program.rules, declarations, self.levels, Naming(declarations))
 
 
-def external(program: Program, stored: Iterable[str] = ()) -> External:
-    """The rules that find the changes of all derived relations that are not stored."""
-    naming = Naming(program.relations)
+def external(program: Program, stored: Iterable[str] = (), counted: Mapping[str, Counted] | None = None) -> External:
+    """The rules that find the changes of all derived relations that are not stored; those that are counted are stored, but what they gain and lose is not at hand."""
+    naming, counted = Naming(program.relations), counted or {}
     old = definitions_of(program, stored)
     tables = frozenset(program.relations.keys() - old.keys())
+    for name, parts in counted.items():
+        for other in (name, parts.each, parts.numbers):
+            del old[other]
     states = {
         name: States(
             naming(name, "new"), naming(name, "del" if name in tables else "minus"), naming(name, "ins" if name in tables else "plus")
@@ -72,8 +83,11 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
         for name in program.relations
     }
     new = {states[name].new: [in_new(rule, states) for rule in rules] for name, rules in old.items()}
+    origin = {rule.head.relation: rule for rule in program.rules}
+    new |= {states[name].new: list(new_state(origin[name], program, name, states)) for name in counted}
     demand = Demand({**old, **new}, naming)
-    level = levels(program)
+    room = ROOM if counted else 1
+    level = {name: room * place for name, place in levels(program).items()}
     derived = {rule.head.relation for rule in program.rules}
     keys = {name: key for name, key in program.keys.items() if name not in derived}  # only of base relations they are enforced
     order = {**{name: level[name] for name in old}, **{states[name].new: level[name] for name in old}}
@@ -91,8 +105,19 @@ def external(program: Program, stored: Iterable[str] = ()) -> External:
             _follow(rules, states, lost, gained, demand)
             _decide(declaration, rules[0], (lost, changed.lost, changed.new), demand)
             _decide(declaration, rules[0], (gained, changed.gained, name), demand)
-    demand.finish()
     declarations = dict(program.relations)
+    for name, parts in counted.items():
+        tally = Tally(program.relations[name], naming(name, "turned"), naming(name, "turn"))
+        declarations |= {declaration.relation: declaration for declaration in tally.declarations}
+        _count(origin[name], tally, [program.relations[part] for part in parts.bindings], states, demand)
+        _judge(origin[name], tally, states[name], parts.numbers, states[parts.numbers], demand)
+        order |= {change: level[part] + 1 for part in parts.bindings for change in (states[part].lost, states[part].gained)}
+        order |= {
+            tally.each: max(level[part] for part in parts.bindings) + 2,
+            states[name].lost: level[name],
+            states[name].new: level[name] + 1,
+        }
+    demand.finish()
     for name, declaration in program.relations.items():
         made = {states[name].new, states[name].lost, states[name].gained}
         if name in old:
@@ -157,6 +182,31 @@ def _decide(declaration: Declaration, origin: Rule, parts: tuple[str, str, str],
     asked = demand.question(other, pattern, (column for column, mark in zip(columns, pattern, strict=True) if mark == "b"))
     demand.add(origin.derive(asked, body=(found,)))
     demand.add(origin.derive(Atom(changed, columns), body=(found, Negation(Atom(other, columns)))))
+
+
+def _count(origin: Rule, tally: Tally, bindings: Sequence[Declaration], states: Mapping[str, States], demand: Demand) -> None:
+    """By how much the numbers of proofs change."""
+    for number, part in enumerate(bindings):
+        for name, lost in ((states[part.relation].gained, False), (states[part.relation].lost, True)):
+            demand.add(tally.part(origin, replace(part, relation=name), 2 * number + lost, lost=lost))
+    demand.add(tally.total(origin, Constraint("!=", (tally.found, Constant(0, NUMBER)))))
+
+
+def _judge(origin: Rule, tally: Tally, changed: States, numbers: str, numbered: States, demand: Demand) -> None:
+    """(E) where proofs are counted: what has none any more is lost, what had none is gained; and the numbers are others."""
+    columns, turn, zero = tally.columns, tally.found, Constant(0, NUMBER)
+    before, now = Variable("before", NUMBER), Variable("now", NUMBER)
+    turned, known = Atom(tally.sum, (*columns, turn)), Atom(numbers, (*columns, before))
+    sum_ = Constraint("=", (now, Functor("+", (before, turn), NUMBER)))
+    new = Negation(Atom(numbers, (*columns, Wildcard(NUMBER))))
+    for head, body in (
+        (Atom(numbered.lost, (*columns, before)), (turned, known)),
+        (Atom(numbered.gained, (*columns, now)), (turned, known, sum_, Constraint(">", (now, zero)))),
+        (Atom(numbered.gained, (*columns, turn)), (turned, new)),
+        (Atom(changed.lost, columns), (turned, known, sum_, Constraint("=", (now, zero)))),
+        (Atom(changed.gained, columns), (turned, new)),
+    ):
+        demand.add(origin.derive(head, body=body))
 
 
 def _single_proof(name: str, rules: Sequence[Rule]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -137,15 +137,20 @@ def calls(context: Context) -> APIRouter:
     async def define(request: Request, definition: models.Definition) -> Response:
         """Adds relations and rules, or replaces those that there are rules for; tells what views gain and lose by that."""
         rights_of(request).require_define()
-        deltas = await hub.write(db.define, definition.text)
-        return answered({"tx": db.tx, "views": _counts(deltas)})
+        tx = await hub.write(lambda: _changed(db.define, definition.text))
+        return answered({"tx": tx, "views": await hub.read(_noted, tx)})
 
     @router.delete("/definitions/{name}", response_model=models.Told)
     async def drop(request: Request, name: str) -> Response:
         """Removes a relation with its rows or rules."""
         rights_of(request).require_define()
-        deltas = await hub.write(db.drop, name)
-        return answered({"tx": db.tx, "views": _counts(deltas)})
+        tx = await hub.write(lambda: _changed(db.drop, name))
+        return answered({"tx": tx, "views": await hub.read(_noted, tx)})
+
+    def _changed(change: Callable[[str], object], what: str) -> int:
+        with db.lock:
+            change(what)
+            return db.tx
 
     @router.post("/loads", response_model=models.Told)
     async def load(request: Request, given: models.Load) -> Response:
@@ -159,7 +164,7 @@ def calls(context: Context) -> APIRouter:
     def _load(given: models.Load) -> Outcome:
         if given.sync:
             return db.sync(given.relation, given.source, **given.options)
-        return db.load(given.relation, given.source, upsert=given.upsert, **given.options)
+        return db.load(given.relation, given.source, upsert=given.upsert, delete_key=given.delete_key, op=given.op, **given.options)
 
     @router.get("/status", response_model=None)
     async def status(request: Request) -> Response:

@@ -97,6 +97,8 @@ class Load(BaseModel):
     source: str
     sync: bool = False
     upsert: bool = False
+    delete_key: bool = False
+    op: str | None = None
     options: dict[str, str] = {}
 
 

@@ -24,8 +24,8 @@ _BROKEN = "VIGILOG_LINE_DOES_NOT_READ_BACK"
 _HEADER = "__header"
 
 
-def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | None) -> None:
-    """Writes a frame as the place says: to `path`, or, if that is None, to the place's own location. Rows of text are sorted."""
+def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | None, *, few: bool = False) -> None:
+    """Writes a frame as the place says: to `path`, or, if that is None, to the place's own location. Rows of text are sorted; if they are `few`, in one part."""
     target = place.location if path is None else f"file://{path.absolute()}"
     try:
         if place.format == "table":
@@ -33,9 +33,9 @@ def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | No
         elif place.format in ("parquet", "orc"):
             _named(frame, place).write.mode("overwrite").format(place.format).save(target)
         elif path is None:
-            _lines(frame, place, headed=place.headers).write.mode("overwrite").option("lineSep", "\n").text(target)
+            _lines(frame, place, few=few, headed=place.headers).write.mode("overwrite").option("lineSep", "\n").text(target)
         else:
-            _one_file(_lines(frame, place), place, path)
+            _one_file(_lines(frame, place, few=few), place, path)
     except Exception as reason:
         if _BROKEN in cause(reason):
             raise unwritable(place) from None
@@ -46,7 +46,12 @@ def _named(frame: DataFrame, place: Place) -> DataFrame:
     return frame.toDF(*place.columns) if place.columns else frame
 
 
-def _lines(frame: DataFrame, place: Place, *, headed: bool = False) -> DataFrame:
+def in_order(frame: DataFrame, *, few: bool) -> DataFrame:
+    """The rows of a frame, sorted. Spark looks at all of them once before it sorts them in several parts; a `few` are one part."""
+    return frame.coalesce(1).sortWithinPartitions(*frame.columns) if few else frame.orderBy(*frame.columns)
+
+
+def _lines(frame: DataFrame, place: Place, *, few: bool, headed: bool = False) -> DataFrame:
     """The lines of a text, sorted; with a header in front they are one part."""
     from pyspark.sql import functions as F
 
@@ -58,10 +63,10 @@ def _lines(frame: DataFrame, place: Place, *, headed: bool = False) -> DataFrame
     if place.format == "json":
         cells = zip(names, place.types, place.columns, strict=True)
         fields = [_json_cell(type_, F.col(name)).alias(column) for name, type_, column in cells]
-        return frame.orderBy(*names).select(F.to_json(F.struct(*fields)).alias("line"))
+        return in_order(frame, few=few).select(F.to_json(F.struct(*fields)).alias("line"))
     line = _line(place, [text_of(type_, F.col(name)) for name, type_ in zip(names, place.types, strict=True)])
     if not headed:
-        return frame.orderBy(*names).select(line.alias("line"))
+        return in_order(frame, few=few).select(line.alias("line"))
     nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in frame.schema]
     header = frame.sparkSession.range(1).select(*nothing, F.lit(True).alias(_HEADER))
     both = header.union(frame.select(*names, F.lit(False))).coalesce(1).sortWithinPartitions(F.col(_HEADER).desc(), *names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from vigilog.files.place import is_uri
 from vigilog.spark.session import cause, session
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 DONE = "_SUCCESS"  # what Spark writes last
@@ -59,17 +60,30 @@ def read(session: SparkSession, written: Written, columns: Sequence[str], types:
     return frame
 
 
-def read_rows(types: Sequence[Type], location: str) -> Iterable[Row]:
-    """The rows of what Spark wrote, in this process; without Spark, if it is on this machine."""
-    import pyarrow.parquet as pq
-
+def read_rows(types: Sequence[Type], location: str) -> Iterator[Row]:
+    """The rows of what Spark wrote, in this process; if it is on this machine, without Spark, and few at a time. Raises DataError if they are not what was written."""
     from vigilog.core.arrow import from_arrow
 
     try:
-        table = session().read.parquet(location).toArrow() if is_uri(location) else pq.read_table(location)
+        for table in _tables(location):
+            yield from from_arrow(types, table) if types else [()] * table.num_rows
     except Exception as reason:
         raise DataError(f"{location} cannot be read: {cause(reason)}; restore a backup (vigilog restore)", "damaged") from None
-    return from_arrow(types, table) if types else [()] * table.num_rows
+
+
+def _tables(location: str) -> Iterator[pa.Table]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if is_uri(location):
+        yield session().read.option("parquet.page.verify-checksum.enabled", "true").parquet(location).toArrow()
+        return
+    if not (Path(location) / DONE).exists():
+        raise FileNotFoundError(f"there is no {DONE}")
+    for path in sorted(Path(location).glob("*.parquet")):
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches():
+                yield pa.Table.from_batches([batch])
 
 
 def folders(warehouse: str, relation: str, what: str) -> list[str]:

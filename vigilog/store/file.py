@@ -9,19 +9,29 @@ import fcntl
 import os
 import secrets
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
 from vigilog.core.errors import DataError
 
 NAME, LOCK = "vigilog.db", "lock"
-FORMAT = 2
+FORMAT = 3
 SUBSCRIPTIONS = """
 CREATE TABLE vigilog_subscriptions (owner TEXT NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, history TEXT NOT NULL, tx INTEGER, at REAL NOT NULL, PRIMARY KEY (owner, name)) WITHOUT ROWID, STRICT;
 """
-MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS}  # from a format to the next: SQL
+MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS, 2: ""}  # from a format to the next: SQL
+SUM = "sum"  # under this name the settings have the sum of all that is small
+SUMMED = (
+    f"SELECT name, value FROM vigilog_about WHERE name <> '{SUM}' ORDER BY name",
+    "SELECT version, tx, at, sum FROM vigilog_programs ORDER BY version",
+    "SELECT name, kind, known FROM vigilog_relations ORDER BY name",
+    "SELECT relation, tx, location, rows, at FROM vigilog_snapshots ORDER BY relation",
+    "SELECT name, position FROM vigilog_sources ORDER BY name",
+    "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name",
+)
 SCHEMA = f"""
 CREATE TABLE vigilog_about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL, sum INTEGER NOT NULL) STRICT;
@@ -72,7 +82,17 @@ class DataFile:
         return default if row is None else row[0]
 
     def put(self, name: str, value: Any) -> None:
-        self.connection.execute("INSERT OR REPLACE INTO vigilog_about VALUES (?, ?)", (name, value))
+        with nullcontext() if self.connection.in_transaction else self._together():
+            self.connection.execute("INSERT OR REPLACE INTO vigilog_about VALUES (?, ?)", (name, value))
+            self.seal()
+
+    def seal(self) -> None:
+        """Sums up what is small: settings, programs, positions of sources, which snapshots and tables there are. Whoever changes it does this in the same transaction."""
+        seal(self.connection)
+
+    def check_seal(self) -> None:
+        """Raises DataError if what is small is not what was written."""
+        check_seal(self.connection, self.path)
 
     @property
     def closed(self) -> bool:
@@ -86,24 +106,72 @@ class DataFile:
         known = self.connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vigilog_about'").fetchone()[0]
         if not known:
             about = f"INSERT INTO vigilog_about VALUES ('history', '{secrets.token_hex(8)}'), ('format', {FORMAT});"
-            self.connection.executescript(f"BEGIN; {SCHEMA} {about} COMMIT;")
-        found = int(self.get("format", 0))
-        if found > FORMAT:
+            with self._together():
+                self._run(f"{SCHEMA} {about}")
+                self.seal()
+        found = self.get("format")
+        if isinstance(found, int) and found > FORMAT:
             raise DataError(f"{self.path} has format {found}, made by a later Vigilog; this one knows formats up to {FORMAT}", "format")
-        if found < FORMAT:
+        if found in MIGRATIONS and self.get(SUM) is None:
             copy_file(self.path, self.folder / f"{NAME}.format{found}")
-            steps = " ".join(MIGRATIONS[number] for number in range(found, FORMAT))
-            self.connection.executescript(f"BEGIN; {steps} UPDATE vigilog_about SET value = {FORMAT} WHERE name = 'format'; COMMIT;")
+            with self._together():
+                self._run(" ".join(MIGRATIONS[number] for number in range(found, FORMAT)))
+                self.put("format", FORMAT)
+        self.check_seal()
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.rollback()
+            raise
+
+    def _run(self, script: str) -> None:
+        for statement in script.split(";"):
+            self.connection.execute(statement)
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT OR REPLACE INTO vigilog_about VALUES (?, ?)", (SUM, _summed(connection)))
+
+
+def check_seal(connection: sqlite3.Connection, path: Path) -> None:
+    found = connection.execute("SELECT value FROM vigilog_about WHERE name = ?", (SUM,)).fetchone()
+    if found is None or found[0] != _summed(connection):
+        raise DataError(
+            f"{path} is damaged: its settings, or what it notes of its tables and snapshots, are not what was written; restore a backup (vigilog restore)",
+            "damaged",
+        )
+
+
+def _summed(connection: sqlite3.Connection) -> int:
+    total = 0
+    for query in SUMMED:
+        total = zlib.crc32(repr(connection.execute(query).fetchall()).encode(errors="surrogatepass"), total)
+    return total
 
 
 def copy_file(path: Path, target: Path, progress: Callable[[float], None] | None = None) -> None:
     """Copies a file as of one moment, while transactions go on, of this process or of another."""
-    with damage(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as source:
+    still = not os.access(path.parent, os.W_OK) and not _ahead(path).exists()  # SQLite would want to write beside it; nobody else does
+    uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if still else ''}"
+    with damage(path), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as source:
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on it sees this moment and no later one
         with damage(target), closing(sqlite3.connect(target)) as copy:
             source.backup(copy, pages=1_000, progress=lambda _, left, all_: progress and progress(1 - left / max(all_, 1)))
             copy.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
+    if still and _ahead(path).exists():
+        raise DataError(f"{path} was opened by another process meanwhile; try again", "in-use")
+
+
+def _ahead(path: Path) -> Path:
+    """What is written ahead: there as long as a process has the file open, or after it was killed."""
+    return path.with_name(f"{path.name}-wal")
 
 
 def _locked(folder: Path, *, create: bool) -> IO[str]:
@@ -115,7 +183,9 @@ def _locked(folder: Path, *, create: bool) -> IO[str]:
             raise DataError(f"there is no data folder {folder}", "no-data")
         lock = (folder / LOCK).open("a+")
     except OSError as reason:
-        raise DataError(f"{folder}: {reason.strerror}", "folder") from None
+        raise DataError(
+            f"{folder} cannot be opened: {reason.strerror}; a data folder must be writable, even to be read", "folder"
+        ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -5,33 +5,31 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 
-ToArrow = Callable[[Sequence[str], Sequence[Type], Iterable[Row]], pa.Table]
-FromArrow = Callable[[Sequence[Type], pa.Table], Iterable[Row]]
-
 
 class Segments:
-    """The folder of segments. A segment is written, and on the disk, before the commit that names it."""
+    """The folder of segments. A segment is written, and on the disk, before the commit that names it. Arrow, which takes a while to load, is loaded when there is one."""
 
-    def __init__(self, folder: Path, to_arrow: ToArrow, from_arrow: FromArrow) -> None:
-        self.folder, self.to_arrow, self.from_arrow = folder, to_arrow, from_arrow
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def write(self, relation: str, columns: Sequence[str], types: Sequence[Type], rows: Sequence[Row]) -> dict[str, Any]:
+        import pyarrow.parquet as pq
+
+        from vigilog.core.arrow import to_arrow
+
         name = f"{relation}-{secrets.token_hex(8)}.parquet"
         path = self.folder / name
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(self.to_arrow(columns, types, rows), path, compression="zstd")
+            pq.write_table(to_arrow(columns, types, rows), path, compression="zstd")
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         except OSError as reason:
@@ -57,10 +55,14 @@ class Segments:
                 path.unlink(missing_ok=True)
 
     def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
+        import pyarrow.parquet as pq
+
+        from vigilog.core.arrow import from_arrow
+
         path = self.check(said)
         if not types:
             return [()]
-        return self.from_arrow(types, pq.read_table(path))
+        return from_arrow(types, pq.read_table(path))
 
 
 def _sum(path: Path) -> str:

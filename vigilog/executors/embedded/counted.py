@@ -1,8 +1,7 @@
 """Keeps a stored relation true by counting: a row is there as long as it has a proof.
 
-The bindings of a rule's variables are a relation of their own, `p_1(x, y, z) :- body`, in which a row *is* a proof; so its changes are found without asking for other proofs
-(`rewriting/external.py`), and nothing of it is kept. What is kept, beside each row of `p`, is how many bindings of all its rules give it. A row whose number comes to nothing is lost.
-(Gupta, Mumick, Subrahmanian 1993. Recursive relations cannot be counted: a row could support itself.)
+What the bindings of its rules gain and lose (`rewriting/counting.py`) is found without asking for other proofs, and nothing of them is kept. What is kept, beside each row, is how many bindings of all rules
+give it. A row whose number comes to nothing is lost.
 """
 
 from __future__ import annotations
@@ -13,27 +12,14 @@ from dataclasses import replace
 from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Attribute, Declaration, Program, Rule, atoms, variables
+from vigilog.language.syntax import Atom, Program, Rule, atoms
 from vigilog.planning.select import Choice, select
+from vigilog.rewriting.counting import bindings
 from vigilog.rewriting.external import External, external
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.states import Change
 
 NUMBER = quote("number of proofs")  # no column of a program is called that
-
-
-def bindings_program(program: Program, component: Component) -> tuple[Program, list[Rule]]:
-    """The program with a relation for the bindings of each rule of a component, and the rules from these to the component."""
-    naming = Naming(program.relations)
-    declarations, rules, heads = list(program.declarations), [], []
-    for rule in component.rules:
-        shown = tuple({variable.name: variable for literal in (rule.head, *rule.body) for variable in variables(literal)}.values())
-        name = naming.fresh(rule.head.relation)
-        columns = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in shown)
-        declarations.append(Declaration(name, columns))
-        rules.append(rule.derive(Atom(name, shown), body=rule.body))
-        heads.append(rule.derive(rule.head, body=(Atom(name, shown),)))
-    return replace(program, declarations=tuple(declarations), rules=tuple(rules)), heads
 
 
 class Counter:
@@ -44,7 +30,10 @@ class Counter:
     ) -> None:
         (self.relation,) = component.relations
         self.tables, self.layout = tables, tables.layout
-        split, self.heads = bindings_program(program, component)
+        parts = list(bindings(component.rules, Naming(program.relations)))
+        declarations = (*program.declarations, *(part.declaration for part in parts))
+        split = replace(program, declarations=declarations, rules=tuple(part.rule for part in parts))
+        self.heads = [part.head for part in parts]
         self.external: External = external(split)
         self.states = {name: self.external.states[name] for name in self.external.tables}
         physical: dict[str, tuple[str, str]] = {}

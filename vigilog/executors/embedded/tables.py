@@ -291,8 +291,10 @@ class Tables:
             return Stopped(
                 f"{self.watch.doing}: a rule is too large for SQLite ({reason}); name a part of it as a relation of its own", "limit"
             )
-        if "full" in str(reason):
-            return Stopped(f"{self.watch.doing}: the disk is full", "disk")
+        if "full" in str(reason) and not self.durable:  # of a file, those say it who know its name
+            return Stopped(
+                f"{self.watch.doing}: the disk with temporary files is full; SQLITE_TMPDIR names another folder for them", "disk"
+            )
         return reason
 
 

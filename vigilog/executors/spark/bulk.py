@@ -14,7 +14,7 @@ from vigilog.executors.spark.stored import Kept, Snapshot
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.syntax import Program
-from vigilog.spark import snapshots
+from vigilog.spark import snapshots, sources
 from vigilog.spark.session import session
 from vigilog.spark.snapshots import Written
 
@@ -56,10 +56,28 @@ class Bulk:
             minus = _less(old.exact, new.exact) if replacing and old.rows else old.exact.limit(0)
         return self._settled(plus, minus)
 
+    def without(self, relation: str, current: Source, keys: Place, key: Sequence[str]) -> Difference:
+        """From what a relation has to what it has without the rows whose `key` a source of keys has."""
+        from pyspark import StorageLevel
+        from pyspark.sql import functions as F
+
+        self.frames.watch.begin(f"reading keys of {relation}")
+        named = sources.read(self.frames.session, keys).distinct().toDF(*key, sources.REFUSED)
+        asked, found = self.frames.settle(named, {"refused": F.count_if(F.col(sources.REFUSED))}, StorageLevel.DISK_ONLY)
+        if found["refused"]:
+            raise self.frames.act(lambda: sources.refusal(self.frames.session, keys))
+        old = keeping.load(self.frames, relation, current).exact
+        columns = [F.col(f"`{name}`") for name in old.columns]
+        gone = old.join(asked.drop(sources.REFUSED), list(key), "left_semi").select(*columns)
+        return self._settled(old.limit(0), gone)
+
     def rows(self, relation: str, difference: Difference) -> Delta:
         """A difference that is small, here."""
-        found = [frozenset(keeping.rows_of(self.frames, relation, frame.toArrow())) for frame in (difference.plus, difference.minus)]
-        return Delta(found[0], found[1])
+        return Delta(self.collect(relation, difference.plus), self.collect(relation, difference.minus))
+
+    def collect(self, relation: str, frame: DataFrame) -> frozenset[Row]:
+        """The rows of a frame, here."""
+        return frozenset(keeping.rows_of(self.frames, relation, self.frames.act(frame.toArrow)))
 
     def write(self, relation: str, frame: DataFrame, warehouse: str, what: str) -> Written:
         self.frames.watch.begin(f"writing {relation}")

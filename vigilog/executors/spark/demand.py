@@ -202,7 +202,7 @@ class DemandMachine:
                     rest = tuple(other for index, other in enumerate(rule.body) if index != place)
                     ordered = rule.derive(rule.head, body=(literal, *rest))
                     reads = frozenset(atom.relation for atom, _ in atoms(rest)) - tables
-                    steps.append(_Step(number, ordered, reads, tables, is_local(ordered)))
+                    steps.append(_Step(number, ordered, reads, tables, is_local(ordered, self.tables)))
                     number += 1
             found.append((2 * rank + (bool(tables) or not all(step.near for step in steps)), steps))
         return found

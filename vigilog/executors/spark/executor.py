@@ -12,14 +12,14 @@ from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
-from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark.frames import ROWS_A_PARTITION, Frames
 from vigilog.executors.spark.machine import FrameMachine
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program
 from vigilog.spark.session import session
-from vigilog.spark.sinks import write
+from vigilog.spark.sinks import in_order, write
 from vigilog.spark.sources import read, refusal, told_by_reader
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class SparkEvaluation:
             return
         self.watch.begin(f"reading {relation}")
         if not isinstance(source, Place):
-            self.machine.load(relation, self.frames.local(relation, list(source)))
+            self.machine.state(relation, source)
             return
         try:
             refused = self.machine.load(relation, read(self.frames.session, source))
@@ -74,14 +74,14 @@ class SparkEvaluation:
         return self.machine.whole(relation)
 
     def rows(self, relation: str) -> Iterator[Row]:
-        frame = self.frame(relation)
+        frame, number = self.frame(relation), self.count(relation)
         if not self.program.relations[relation].attributes:
-            return iter([()] * self.count(relation))
-        ordered = frame.orderBy(*frame.columns)
-        return from_arrow(self.layout.types[relation], self.frames.act(ordered.toArrow))
+            return iter([()] * number)
+        return from_arrow(self.layout.types[relation], self.frames.act(in_order(frame, few=number <= ROWS_A_PARTITION).toArrow))
 
     def write(self, place: Place, path: Path | None) -> None:
-        self.frames.act(lambda: write(self.frames.session, self.frame(place.relation), place, path))
+        few = self.count(place.relation) <= ROWS_A_PARTITION
+        self.frames.act(lambda: write(self.frames.session, self.frame(place.relation), place, path, few=few))
 
     def close(self) -> None:
         self.frames.close()

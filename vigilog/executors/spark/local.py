@@ -13,6 +13,7 @@ from vigilog.core.values import Row
 from vigilog.language import functors
 from vigilog.language.safety import needs
 from vigilog.language.syntax import (
+    Aggregate,
     Atom,
     Constant,
     Constraint,
@@ -80,7 +81,7 @@ Step = Callable[[Iterable[Binding], Mapping[str, Matching]], Iterator[Binding]]
 
 
 class LocalRule:
-    """A plain rule without aggregates, from its first atom.
+    """A plain rule, from its first atom; of aggregates it may have simple ones (`is_local`).
 
     >>> from vigilog.language.check import check
     >>> text = ".decl d(x: number) .decl e(x: number, y: number) .decl p(x: number, y: number) p(x, y + 1) :- d(x), e(x, y), !e(y, x)."
@@ -134,6 +135,8 @@ class LocalRule:
 
     def _decidable(self, literal: Literal) -> bool:
         match literal:
+            case Constraint(args=(Variable(), Aggregate() as aggregate)):
+                return needs(aggregate, self.scope) <= self.slots.keys()
             case Constraint(op="=", args=(left, right)):
                 return any(self._known(a) and (isinstance(b, Variable) or self._known(b)) for a, b in ((left, right), (right, left)))
             case Negation(literal=inner):
@@ -148,6 +151,8 @@ class LocalRule:
                 return self._join(literal)
             case Negation(literal=Atom() as atom):
                 return self._absent(atom)
+            case Constraint(args=(Variable(name=name), Aggregate() as aggregate)):
+                return self._aggregate(name, aggregate)
             case Constraint(op="=", args=(left, right)):
                 for variable, term in ((left, right), (right, left)):
                     if isinstance(variable, Variable) and variable.name not in self.slots:
@@ -210,6 +215,28 @@ class LocalRule:
 
         return step
 
+    def _aggregate(self, name: str, aggregate: Aggregate) -> Step:
+        """A variable is a count, or a sum, over the rows of one relation that have what is known."""
+        (atom,), type_ = aggregate.body, aggregate.type
+        assert isinstance(atom, Atom) and type_ is not None, "an aggregate for this process"
+        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if names(arg) <= self.scope]
+        columns, keys = tuple(column for column, _ in known), [value for _, value in known]
+        target = None if aggregate.target is None else atom.args.index(aggregate.target)
+        own = self.slots.get(name)
+        self.slots.setdefault(name, len(self.slots))
+
+        def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
+            for binding in bindings:
+                rows = relations[atom.relation].matching(columns, tuple([key(binding) for key in keys]))
+                found = functors.aggregate(aggregate.op, type_, rows if target is None else [row[target] for row in rows])
+                self.undefined += found is None
+                if own is None and found is not None:
+                    yield (*binding, found)
+                elif own is not None and found == binding[own]:
+                    yield binding
+
+        return step
+
     def _bind(self, name: str, term: Term) -> Step:
         value = self._value(term)
         self.slots[name] = len(self.slots)
@@ -265,8 +292,8 @@ class LocalRule:
         return value
 
 
-def is_local(rule: Rule) -> bool:
-    """Whether a rule can be run here, from its first atom, if all it reads is here.
+def is_local(rule: Rule, tables: Collection[str] = ()) -> bool:
+    """Whether a rule can be run here, from its first atom, if all it reads is here. An aggregate over tables is none for this process: what it ranges over may be many rows.
 
     >>> from vigilog.language.check import check
     >>> text = ".decl d(x: number) .decl e(x: number, y: number) .decl p(x: number) p(x) :- d(y + 1), e(x, y). p(x) :- e(x, y), d(y + 1)."
@@ -277,4 +304,15 @@ def is_local(rule: Rule) -> bool:
     assert isinstance(first, Atom), "a rule is read from an atom"
     own = {arg.name for arg in first.args if isinstance(arg, Variable)}
     told = all(isinstance(arg, Wildcard) or needs(arg, scope) <= own for arg in first.args)
-    return told and not any(True for literal in rule.body for _ in aggregates(literal))
+    return told and all(_is_simple(aggregate, scope, tables) for literal in rule.body for aggregate in aggregates(literal))
+
+
+def _is_simple(aggregate: Aggregate, scope: Collection[str], tables: Collection[str]) -> bool:
+    """Whether an aggregate is a count, or a sum of a column, over the rows of one relation that have what is known in some columns."""
+    match aggregate:
+        case Aggregate(op="count" | "sum", target=None | Variable(), body=(Atom(relation=relation, args=args),)):
+            own = [arg.name for arg in args if isinstance(arg, Variable)]
+            distinct = len(own) == len(args) == len(set(own))
+            summed = aggregate.target is None or (aggregate.target in args and not names(aggregate.target) <= set(scope))
+            return distinct and summed and relation not in tables
+    return False

@@ -14,7 +14,7 @@ that is never reached. It costs nothing in one partition; in several it brings a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vigilog.core.arrow import arrow_schema
+from vigilog.core.values import Row
 from vigilog.executors.fixpoint import facts, recursive_positions
 from vigilog.executors.spark.frames import Frames
 from vigilog.language.strata import Component
@@ -84,6 +85,15 @@ class FrameMachine:
         self._add_part(relation, frame, rows)
         self._show(relation)
 
+    def state(self, relation: str, rows: Iterable[Row]) -> None:
+        """Takes rows that are in this process: no action, unless there are many."""
+        distinct = list(dict.fromkeys(rows))
+        frame = self.frames.local(relation, distinct)
+        if len(distinct) > LOCAL_ROWS:
+            self.load(relation, frame)
+        elif distinct:
+            self.take(relation, frame, len(distinct))
+
     def whole(self, relation: str) -> DataFrame:
         """All rows of a relation."""
         return self.frames.sql(f"SELECT * FROM ({self._parts(relation)})", {})
@@ -105,12 +115,16 @@ class FrameMachine:
         self.surprises = self.unbounded = 0
         self.frames.prepare(component.recursive, sum(self.sizes.values()))
         candidates: dict[str, list[str]] = {relation: [] for relation in component.relations}
+        first = [rule for rule in self.rules if not recursive_positions(rule, component)]
         for relation, rows in facts(component).items():
+            if not self.sizes[relation] and all(rule.head.relation != relation for rule in first):
+                self.state(relation, rows)
+                self.derived += self.sizes[relation]
+                continue
             view = self.frames.show(f"{self.layout.tables[relation]}__facts", self.frames.local(relation, rows))
             candidates[relation].append(f"SELECT * FROM {view}")
-        for rule in self.rules:
-            if not recursive_positions(rule, component):
-                candidates[rule.head.relation].append(self._select(rule, None))
+        for rule in first:
+            candidates[rule.head.relation].append(self._select(rule, None))
         fresh = self._settle(candidates, small=False)
         self.derived += sum(fresh.values())
         for relation in component.relations:

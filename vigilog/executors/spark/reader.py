@@ -74,7 +74,7 @@ def answers(
     budget: int | None = None,
 ) -> set[Row]:
     """The answers to a goal of a program that has its rules; only what it needs is derived."""
-    pattern = "f" * goal.arity
+    pattern, given = "f" * goal.arity, {name: given[name] for name in given.keys() & asking.relations.keys()}
     question = magic(asking, [(goal.relation, pattern)], stored)
     machine = DemandMachine(session, question.program, question.levels, given, watch)
     machine.budget = budget

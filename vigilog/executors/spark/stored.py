@@ -48,6 +48,10 @@ class Snapshot:
         self.frames, self.relation, self.tail, self.settled, self.settled_rows = frames, relation, tail, settled, settled_rows
         self.rows = settled_rows + len(tail.plus) - len(tail.minus)
 
+    def on(self, frames: Frames) -> Snapshot:
+        """The same, for another evaluation."""
+        return Snapshot(frames, self.relation, self.tail, self.settled, self.settled_rows)
+
     def after(self, change: Delta) -> Snapshot:
         """The relation after a net change."""
         return Snapshot(self.frames, self.relation, self.tail.then(change), self.settled, self.settled_rows)

@@ -1,7 +1,8 @@
 """Views on Spark: the exact changes of views for each transaction, whether they are stored or not.
 
 The rules are those of `rewriting/external.py`: they find what a view gains and loses from what the base relations gain and lose, reading these before and after. A view that is stored is read, before the
-transaction, where others are derived on demand; what it gains and loses is found in the same way, and then amended to it. Where that grows past a budget, the views are evaluated before and after instead.
+transaction, where others are derived on demand; what it gains and loses is found in the same way, and then amended to it. Of a view that is counted, the numbers of proofs are stored beside it
+(`rewriting/counting.py`), as if they were another view. Where all that grows past a budget, the views are evaluated before and after instead.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
@@ -22,14 +22,13 @@ from vigilog.executors.spark import demand
 from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark import stored as keeping
 from vigilog.executors.spark.demand import DemandMachine
+from vigilog.executors.spark.rules import ViewRules, view_rules
 from vigilog.executors.spark.stored import Kept, Snapshot
 from vigilog.executors.views import Settle, nothing
-from vigilog.executors.watch import Watch
+from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Program
-from vigilog.rewriting.external import external
-from vigilog.rewriting.relevant import relevant
 from vigilog.spark.session import session
 
 if TYPE_CHECKING:
@@ -41,7 +40,8 @@ Sources = Mapping[str, Iterable[Row] | Place | Kept]
 
 
 class SparkViews:
-    """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept. A base relation comes from a source, and from what the program itself states.
+    """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept, some of them `counted`. A base relation comes from a source, and from what the
+    program itself states.
 
     A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict` and some view is not stored, refused.
     """
@@ -52,37 +52,49 @@ class SparkViews:
         views: Iterable[str],
         sources: Sources,
         stored: Collection[str] = (),
+        counted: Collection[str] = (),
         watch: Watch | None = None,
         stated: Mapping[str, Collection[Row]] | None = None,
         budget: int | None = None,
         strict: bool = False,
     ) -> None:
         self.program, self.views, self.watch = program, tuple(views), watch or Watch()
-        derived = {rule.head.relation for rule in program.rules}
-        self.base = [name for name in program.relations if name not in derived]
-        self.stored = frozenset(stored) & derived
-        self.derived = sorted({*self.views, *self.stored} & derived)
-        self.budget, self.strict, self.enough = budget, strict and not derived.intersection(self.views) <= self.stored, ENOUGH
-        self.external = external(relevant(program, [*self.views, *self.base]))
-        states, rules = self.external.states, self.external.program
-        wanted = [name for view in self.derived for name in (states[view].lost, states[view].gained)]
-        needed = relevant(replace(rules, rules=tuple(rule for rule in rules.rules if rule.head.relation not in self.stored)), wanted)
-        tables = {*self.stored, *(name for base in self.external.tables for name in (base, states[base].new))}
-        levels = {name: level for name, level in self.external.levels.items() if name not in self.stored}
+        self.budget, self.strict, self.enough = budget, strict, ENOUGH
         self.watch.begin("starting Spark")
-        self.machine = DemandMachine(session(), replace(rules, rules=needed.rules), levels, tables, self.watch)
-        self.frames, self.snapshots, self.stats = self.machine.frames, dict[str, Snapshot](), Stats("spark")
+        self._use(view_rules(program, self.views, stored, counted))
+        self.snapshots, self.stats = dict[str, Snapshot](), Stats("spark")
         self.looked_up = (0, 0)  # actions and jobs since the last transaction
         try:
             with self._working("reading"):
                 for relation in sorted(self.external.tables):
                     self.snapshots[relation] = self._load(relation, sources.get(relation), (stated or {}).get(relation, ()))
             if self.stored:
-                with self._working("computing views"):
-                    self._store()
+                self._store(self.stored)
         except BaseException:
             self.close()
             raise
+
+    def _use(self, rules: ViewRules, machine: DemandMachine | None = None) -> None:
+        self.rules, self.external, self.stored = rules, rules.external, rules.stored
+        self.machine = machine or DemandMachine(session(), rules.changes, rules.levels, rules.tables, self.watch)
+        self.frames = self.machine.frames
+
+    def store(self, stored: Collection[str], counted: Collection[str], most: int) -> None:
+        """Stores more views from now on, some of them counted. Raises TooManyRows, and goes on as before, if one of them has more rows than `most`, and than the base relations."""
+        rules, machine, snapshots, stats = self.rules, self.machine, self.snapshots, self.stats
+        most = max(most, sum(snapshots[name].rows for name in self.external.tables))
+        self._use(view_rules(self.program, self.views, stored, counted))
+        self.snapshots = {name: snapshot.on(self.frames) for name, snapshot in snapshots.items()}
+        try:
+            self._store(self.stored - rules.stored, most)
+        except BaseException:
+            self.machine.close()
+            self._use(rules, machine)
+            self.snapshots = snapshots
+            raise
+        finally:
+            self.stats = stats  # of the transaction before
+        machine.close()
 
     # -- transactions
 
@@ -98,7 +110,7 @@ class SparkViews:
             try:
                 found, kept = self._derive(changes, after, given)
             except OverBudget as reason:
-                if self.strict:
+                if self.strict and not self.stored.issuperset(self.rules.derived):
                     raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
                 found, kept = self._recompute(changes, after)
                 self.stats.recomputed = reason.message
@@ -133,11 +145,11 @@ class SparkViews:
 
     def _recompute(self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]) -> tuple[dict[str, Delta], dict[str, Snapshot]]:
         """The same by evaluating everything before and after, and comparing."""
-        with self._evaluated([name for name in self.derived if name not in self.stored], self.snapshots) as frames:
+        with self._evaluated([name for name in self.rules.derived if name not in self.stored], self.snapshots) as frames:
             old = frames | {name: self.snapshots[name].exact for name in self.stored}
         base = {name: after.get(name, self.snapshots[name]) for name in self.external.tables}
-        with self._evaluated(self.derived, base) as new:
-            found = {name: Delta(self._less(name, new[name], old[name]), self._less(name, old[name], new[name])) for name in self.derived}
+        with self._evaluated(self.rules.derived, base) as new:
+            found = {name: Delta(self._less(name, new[name], old[name]), self._less(name, old[name], new[name])) for name in new}
         self.enough = max(self.enough, self.stats.derived)  # so much may be derived on demand before recomputing is cheaper
         told = {name: delta for name in self.views if (delta := changes.get(name) or found.get(name))}
         return told, {name: self.snapshots[name].after(found[name]) for name in self.stored}
@@ -214,9 +226,17 @@ class SparkViews:
         new = frozenset(stated) - keeping.among(snapshot, stated)
         return snapshot.after(Delta(plus=new)) if new else snapshot
 
-    def _store(self) -> None:
-        with self._evaluated(sorted(self.stored), self.snapshots) as frames:
-            self.snapshots |= {name: keeping.settled(self.frames, name, frame) for name, frame in frames.items()}
+    def _store(self, views: Collection[str], most: int | None = None) -> None:
+        """Computes views, and keeps them. Raises TooManyRows, and keeps none, if one has more rows than `most`."""
+        found: dict[str, Snapshot] = {}
+        with self._working("computing views"), self._evaluated(sorted(views), self.snapshots) as frames:
+            for name, frame in frames.items():
+                found[name] = keeping.settled(self.frames, name, frame)
+                if most is not None and found[name].rows > most:
+                    for snapshot in found.values():
+                        snapshot.forget()
+                    raise TooManyRows(name, most)
+        self.snapshots |= found
 
     def _fold(self) -> None:
         """Folds in tails that have grown long."""
@@ -243,7 +263,7 @@ class SparkViews:
     @contextmanager
     def _evaluated(self, wanted: Sequence[str], given: Mapping[str, Snapshot]) -> Iterator[dict[str, DataFrame]]:
         """Views, with all their rows, from some relations as they are given."""
-        with reading.evaluated(self.frames.session, self.program, wanted, given, self.watch, self.stats) as machine:
+        with reading.evaluated(self.frames.session, self.rules.program, wanted, given, self.watch, self.stats) as machine:
             yield {name: machine.whole(name) for name in wanted}
 
     # -- what it costs

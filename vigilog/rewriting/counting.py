@@ -1,0 +1,126 @@
+"""Proofs that are counted, as rules.
+
+The bindings of a rule's variables are a relation of their own, in which a row *is* a proof. It begins with the columns of the rule's head, so that the proofs of a row are found by it:
+
+>>> from vigilog.language.check import check
+>>> from vigilog.language.printer import show_statement
+>>> text = ".decl e(x: number, y: number) .decl p(x: number) p(x) :- e(x, y). p(0) :- e(_, 0)."
+>>> print("\\n".join(show_statement(rule) for rule in counting(check(text).program, ["p"]).program.rules))
+p_1(x, y) :- e(x, y).
+
+The changes of bindings are found without asking for other proofs (`external.py`). A row is there as long as it has one. (Gupta, Mumick, Subrahmanian 1993. Recursive relations cannot be counted: a row
+could support itself.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from vigilog.core.values import NUMBER
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Attribute,
+    Constant,
+    Constraint,
+    Declaration,
+    Functor,
+    Literal,
+    Program,
+    Rule,
+    Term,
+    Variable,
+    Wildcard,
+    names,
+    variables,
+)
+from vigilog.rewriting.naming import Naming
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """The relation of a rule's bindings, the rule that gives them, and the rule from them to the rows they prove."""
+
+    declaration: Declaration
+    rule: Rule
+    head: Rule
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What belongs to a relation whose proofs are counted: the relations of its rules' bindings, and its rows with the number of proofs by each rule and by all."""
+
+    bindings: tuple[str, ...]
+    each: str
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A program in which the proofs of some relations are counted."""
+
+    program: Program
+    counted: Mapping[str, Counted]
+
+
+def counting(program: Program, relations: Collection[str]) -> Counting:
+    """The plain program with the numbers of proofs of some relations that are not recursive."""
+    naming = Naming(program.relations)
+    found: dict[str, Counted] = {}
+    declarations: list[Declaration] = []
+    rules = [rule for rule in program.rules if rule.head.relation not in relations]
+    for name in sorted(relations):
+        parts = list(bindings((rule for rule in program.rules if rule.head.relation == name), naming))
+        found[name] = own = Counted(tuple(part.declaration.relation for part in parts), naming(name, "each"), naming(name, "proofs"))
+        tally = Tally(program.relations[name], own.each, own.numbers)
+        declarations += [*(part.declaration for part in parts), *tally.declarations]
+        rules += [rule for part in parts for rule in (part.rule, part.head)]
+        rules += [tally.part(part.rule, part.declaration, number) for number, part in enumerate(parts)]
+        rules.append(tally.total(parts[0].rule))
+    return Counting(replace(program, declarations=(*program.declarations, *declarations), rules=tuple(rules)), found)
+
+
+def bindings(rules: Iterable[Rule], naming: Naming) -> Iterator[Bindings]:
+    """The bindings of each of some rules, as relations with new names."""
+    for rule in rules:
+        fresh = (name for name in (f"h{number}" for number in count()) if name not in names(rule, into_aggregates=True))
+        args = tuple(arg if isinstance(arg, Variable) else Variable(next(fresh), arg.type) for arg in rule.head.args)
+        equal = tuple(Constraint("=", (own, arg)) for own, arg in zip(args, rule.head.args, strict=True) if own != arg)
+        others = {variable: None for literal in rule.body for variable in variables(literal) if variable not in args}
+        shown = Atom(naming.fresh(rule.head.relation), (*args, *others))
+        columns = tuple(Attribute(f"c{place}", str(arg.type), arg.type) for place, arg in enumerate(shown.args))
+        row = replace(rule.head, args=args)
+        yield Bindings(
+            Declaration(shown.relation, columns),
+            rule.derive(shown, body=(*rule.body, *equal)),
+            rule.derive(row, body=(shown,)),
+        )
+
+
+class Tally:
+    """Adds up, for each row of a relation, how many rows of others begin with it: `each` has the number for each of these, `total` the sum."""
+
+    def __init__(self, declaration: Declaration, each: str, total: str) -> None:
+        numbers = [Attribute(f"n{place}", str(NUMBER), NUMBER) for place in range(2)]
+        attributes = tuple(replace(attribute, name=f"c{place}") for place, attribute in enumerate(declaration.attributes))
+        self.declarations = Declaration(each, (*attributes, *numbers)), Declaration(total, (*attributes, numbers[0]))
+        self.columns = tuple(Variable(attribute.name, attribute.type) for attribute in attributes)
+        self.each, self.sum, self.found = each, total, Variable("n", NUMBER)
+
+    def part(self, origin: Rule, counted: Declaration, number: int, *, lost: bool = False) -> Rule:
+        """The rule that counts the rows of one relation; what is lost counts negative."""
+        rest = counted.attributes[len(self.columns) :]
+        some = Atom(counted.relation, (*self.columns, *(Wildcard(attribute.type) for attribute in rest)))
+        every = Atom(counted.relation, (*self.columns, *(Variable(f"v{place}", attribute.type) for place, attribute in enumerate(rest))))
+        value: Term = Functor("neg", (self.found,), NUMBER) if lost else self.found
+        head = Atom(self.each, (*self.columns, Constant(number, NUMBER), value))
+        return origin.derive(head, body=(some, Constraint("=", (self.found, Aggregate("count", None, (every,), NUMBER)))))
+
+    def total(self, origin: Rule, *conditions: Literal) -> Rule:
+        """The rule that adds them up."""
+        which, number = (Variable(name, NUMBER) for name in ("i", "m"))
+        some = Atom(self.each, (*self.columns, Wildcard(NUMBER), Wildcard(NUMBER)))
+        total = Aggregate("sum", number, (Atom(self.each, (*self.columns, which, number)),), NUMBER)
+        return origin.derive(Atom(self.sum, (*self.columns, self.found)), body=(some, Constraint("=", (self.found, total)), *conditions))
