@@ -195,6 +195,15 @@ def test_connect(tmp_path: Path) -> None:
     assert all(origin.endswith("vigilog.zip/vigilog/__init__.py") for origin in origins)
 
 
+def test_connect_reads_beside_writers(tmp_path: Path) -> None:
+    """The readers' sessions are others than the writer's there, too."""
+    test = "tests/store/test_spark_reading.py::test_a_state_is_of_its_transaction[materialized]"
+    settings = environment(tmp_path, {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"})
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
 # -- no Spark
 
 

@@ -48,7 +48,7 @@ def node() -> list[str]:
 def test_in_node(name: str) -> None:
     environment = os.environ | {"VIGILOG_PYTHON": sys.executable}
     done = subprocess.run(
-        [*node(), "--test", "--test-timeout=120000", str(HERE / "javascript" / name)], env=environment, capture_output=True, text=True
+        [*node(), "--test", "--test-timeout=300000", str(HERE / "javascript" / name)], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

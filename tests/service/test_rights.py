@@ -270,7 +270,7 @@ def test_without_tls_it_warns(tmp_path: Path, serve: Serve) -> None:
 
 def test_one_who_says_no_token_is_sent_away(tmp_path: Path, serve: Serve) -> None:
     add_token(tmp_path / "tokens.json", "all", ["*"], ["*"], define=True)
-    server = serve("--tokens", str(tmp_path / "tokens.json"))
+    server = serve("--tokens", str(tmp_path / "tokens.json"), "--limit", "silence=0.5")
     with connect(f"ws://127.0.0.1:{server.port}/v1/subscribe") as socket, pytest.raises(ConnectionClosed) as closed:
         socket.recv(PATIENCE)
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1008

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,16 @@ LONG = 120.0  # seconds; Spark takes its time
 
 def short(items: set[Row], least: list[tuple[int, int]]) -> set[Row]:
     return {(i, n) for i, n in items for other, below in least if n == other and i < below}
+
+
+def descendants(server: Served) -> list[int]:
+    """The processes that a server has started, and theirs."""
+    assert server.process is not None
+    parents = {int(path.parent.name): int(path.read_text().rpartition(")")[2].split()[1]) for path in Path("/proc").glob("[0-9]*/stat")}
+    found = [server.process.pid]
+    for parent in found:
+        found += [process for process, its in parents.items() if its == parent]
+    return found[1:]
 
 
 @pytest.fixture
@@ -68,5 +80,8 @@ def test_first_answers_slices_changes_and_resuming(server: Served) -> None:
             assert again.change(LONG)["plus"] == [] and again.rows() == server.view("short")
         assert server.call("POST", "/v1/ask", json={"goal": "short(i, 3), least(3, m)"}).json()["rows"][0] == [-2, 50]
         assert server.mistakes() == []
+        for process in descendants(server):
+            os.kill(process, signal.SIGKILL)
+        assert server.view("short") == again.rows(), "Spark begins anew, and nobody hears of it"
     finally:
         server.kill()

@@ -62,11 +62,14 @@ def begin(db: Durable) -> None:
         beginning.run()
 
 
-def held(db: Durable, reader: Reader, watch: Watch) -> AbstractContextManager[Distant]:
-    """The state of now, to be read later; called while nobody writes."""
+def held(db: Durable, reader: Reader, watch: Watch) -> AbstractContextManager[Distant] | None:
+    """The state of now, to be read later; called while nobody writes. None if Spark's process has ended, so that it must begin anew."""
     views = db.views
     assert isinstance(views, MixedViews), "something is on Spark"
     distant, token = views.held(), object()
+    if not session.is_current(distant.frames.session):
+        views.lose(distant)
+        return None
     db.store.looking.add(token)
     return _reading(db, reader, views, distant, dict(distant.snapshots), watch, token)
 
@@ -84,7 +87,7 @@ def _reading(
                 reader.stop(DataError("the database is closed", "closed"))
             yield Distant(reader, spark, views)
     except Exception:
-        if session.alive():
+        if session.is_current(distant.frames.session):
             raise
         with db.lock:
             views.lose(distant)

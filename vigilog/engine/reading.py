@@ -222,10 +222,10 @@ def reading(db: Durable, questions: Iterable[str | Question], seconds: float | N
                 with db.lock if far else nullcontext():
                     reader.begin(budget)
                     known = reader.views is db.views  # what is in the file now is what this reader knows
-                    if far and known:
-                        state = held(db, reader, Watch(timeout=seconds, max_rows=budget))
-                if known:
-                    with state if far else nullcontext(reader) as found:
+                    if known:
+                        state = held(db, reader, Watch(timeout=seconds, max_rows=budget)) if far else nullcontext(reader)
+                if known and state is not None:
+                    with state as found:
                         yield found
                     return
 

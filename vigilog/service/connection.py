@@ -20,7 +20,6 @@ from vigilog.service.wire import FRAMES, frame
 
 GONE = (WebSocketDisconnect, ClientDisconnected, ConnectionError, RuntimeError)  # the client, in the words of the layers below
 RESTART, TOO_BIG, NO_TEXT, REFUSED = 1012, 1009, 1007, 1008
-LONGEST_SILENCE = 10.0  # seconds that a client has to say its token
 MOST_ERRORS = 100.0  # a second, and at once; a client that is wrong more often is sent away
 
 
@@ -85,7 +84,7 @@ class Connection:
     async def _next(self) -> bytes | None:
         """What the client says next; None if it says no more."""
         try:
-            async with asyncio.timeout(None if self.known else LONGEST_SILENCE):
+            async with asyncio.timeout(None if self.known else self.hub.limits.silence):
                 message = await self.socket.receive()
         except TimeoutError:
             await self._close(REFUSED, "a token was to come")

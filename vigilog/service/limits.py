@@ -24,5 +24,6 @@ class Limits:
     large: int = 10_000  # rows of one side of a change from which it is named, and fetched, instead of sent
     progress: float = 2  # seconds after which an idle client is told how far all is
     heartbeat: float = 15  # seconds after which it is told, news or not
+    silence: float = 10  # seconds that a client has to say its token
     ping: float = 20  # seconds after which a connection is asked whether it is there, and those that it has to answer
     forget_queries: float = 600  # seconds after which a goal that nobody follows any more is dropped

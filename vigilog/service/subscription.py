@@ -138,16 +138,15 @@ class Subscription:
     def ask(self, tx: int) -> None:
         """The client waits for a transaction."""
         self.awaited = tx
-        self.nudge(time.monotonic())
+        self.woken.set()
 
     def nudge(self, now: float) -> None:
         """Time has passed: perhaps it is to be told how far all is."""
         limits, quiet = self.hub.limits, now - self.heard
-        awaited = self.told < self.awaited <= self.hub.tx
-        if awaited or (quiet >= limits.progress and (self.told < self.hub.tx or quiet >= limits.heartbeat)):
+        if quiet >= limits.progress and (self.told < self.hub.tx or quiet >= limits.heartbeat):
             self.nudged = True
             self.woken.set()
-        elif self.spec.qos.max_staleness and not self.stale and self._waited(now) > self.spec.qos.max_staleness:
+        elif self._is_awaited() or self._grows_stale(now):
             self.woken.set()
 
     def end(self, error: VigilogError | None = None) -> None:
@@ -201,6 +200,7 @@ class Subscription:
             await self._first_answer()
         else:
             self.position = self.told = start
+            self.awaited = self.hub.tx  # it is told that it has all
             await self._say("subscribed", self._subscribed(start))
 
     async def _first_answer(self) -> None:
@@ -247,7 +247,7 @@ class Subscription:
                 self._wake_at(due)
                 break
             await self._deliver()
-        if self.nudged and not self.ended:
+        if (self.nudged or self._is_awaited()) and not self.ended:
             self.nudged = False
             if not self.pending and not self.behind and not self.channel.passing:
                 self.position = max(self.position, self.hub.tx)
@@ -313,6 +313,10 @@ class Subscription:
             due = self.late + qos.within
         return due if qos.every is None else max(due, self.sent + qos.every)
 
+    def _is_awaited(self) -> bool:
+        """Whether the client waits to be told that nothing is left for it."""
+        return self.told < self.awaited <= self.hub.tx and not self.pending and not self.behind and not self.channel.passing
+
     def _wake_at(self, due: float) -> None:
         if self.timer:
             self.timer.cancel()
@@ -321,6 +325,10 @@ class Subscription:
     def _waited(self, now: float) -> float:
         """How long the oldest change waits that was not sent."""
         return now - self.pending[0].at if self.pending else now - self.late if self.behind else 0.0
+
+    def _grows_stale(self, now: float) -> bool:
+        limit = self.spec.qos.max_staleness
+        return limit is not None and not self.stale and self._waited(now) > limit
 
     async def _tell_staleness(self) -> None:
         limit = self.spec.qos.max_staleness

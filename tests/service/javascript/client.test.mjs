@@ -5,7 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect, VigilogError } from "../../../vigilog/client/javascript/vigilog.js";
 import { serve, vigilog } from "./server.mjs";
 
-const SMALL = ["part=2", "large=20", "progress=0.2"].flatMap((limit) => ["--limit", limit]);
+const SMALL = ["part=2", "large=20", "progress=600"].flatMap((limit) => ["--limit", limit]);
+const AT_ONCE = { concurrency: 4 }; // most of a test is the start of its server
 const sorted = (rows) => [...rows].map((row) => row.map(String)).sort();
 const chain = (length) => Array.from({ length }, (_, n) => [`n${n}`, `n${n + 1}`]);
 
@@ -27,7 +28,7 @@ async function assertRight(client, view) {
   for (const name of view.names) assert.deepEqual(sorted(view.rows(name)), sorted((await client.view(name, { at: view.position.tx })).rows));
 }
 
-describe("calls", () => {
+describe("calls", AT_ONCE, () => {
   test("tell, ask, why, what-if, views, view", async (t) => {
     const { client } = await served(t);
     assert.deepEqual(await client.tell({ insert: { edge: [["a", "b"], ["b", "c"]] } }), { tx: 1, views: { closure: { plus: 3, minus: 0 } } });
@@ -73,14 +74,18 @@ describe("calls", () => {
   });
 });
 
-describe("a copy", () => {
+describe("a copy", AT_ONCE, () => {
   test("begins with the first answer, in parts, and follows", async (t) => {
     const { client } = await served(t);
     await client.tell({ insert: { edge: [["a", "b"], ["b", "c"], ["c", "d"]] } });
     const log = [];
-    const view = await client.enroll("closure", { onPlus: (row, name, tx) => log.push(["+", ...row, name, tx]), onMinus: (row) => log.push(["-", ...row]) });
+    const view = await client.enroll("closure", { onPlus: (row, name, tx) => log.push(["+", ...row, name, tx]), onMinus: (row) => log.push(["-", ...row]), first: true });
+    const unasked = [];
+    const other = await client.enroll("closure", { onPlus: (row) => unasked.push(row), onChange: ({ tx }) => unasked.push(tx) });
     assert.equal(view.size, 6);
     assert.equal(log.length, 6);
+    assert.deepEqual([other.size, unasked], [6, []]);
+    other.close();
     assert.deepEqual(view.columns(), [{ name: "x", type: "symbol" }, { name: "y", type: "symbol" }]);
 
     const changes = [];
@@ -180,7 +185,7 @@ describe("a copy", () => {
   });
 });
 
-describe("when the server goes away", () => {
+describe("when the server goes away", AT_ONCE, () => {
   test("kill -9: every change comes once, in order, and the copy is right", async (t) => {
     const { server, client } = await served(t);
     const states = [];
@@ -245,7 +250,7 @@ describe("when the server goes away", () => {
     view.onChange((change) => changes.push(change));
     await server.stop();
     const line = (n) => JSON.stringify({ insert: { seen: [[n]] } });
-    vigilog(["tell", server.data], [...Array.from({ length: 1100 }, (_, n) => line(n)), '{"delete": {"edge": [["a", "b"]]}, "insert": {"edge": [["d", "e"]]}}'].join("\n"));
+    vigilog(["tell", server.data], [...Array.from({ length: 20 }, (_, n) => line(n)), '{"delete": {"edge": [["a", "b"]]}, "insert": {"edge": [["d", "e"]]}}'].join("\n"));
     await server.start();
     await reading;
     await assertRight(client, view);
@@ -296,7 +301,7 @@ test("with tokens: calls and subscriptions say theirs, and without one nothing i
   await assert.rejects(stranger.views(), { status: 401 });
 });
 
-describe("a subscription", () => {
+describe("a subscription", AT_ONCE, () => {
   test("by name goes on after what was dealt with, also after kill -9", async (t) => {
     const { server, client } = await served(t);
     const spec = { view: "closure", name: "audit" };

@@ -173,7 +173,7 @@ export class Client {
   views(options?: CallOptions): Promise<Views>;
   view<R extends Row = Row>(name: string, options?: CallOptions & { bind?: Record<string, Value>; at?: number }): Promise<Answer<R> & Position>;
   subscribe<R extends Row = Row>(spec: SubscriptionSpec): Subscription<R>;
-  enroll<R extends Row = Row>(spec: ViewSpec, options?: Callbacks<R> & { signal?: AbortSignal }): Promise<View<R>>;
+  enroll<R extends Row = Row>(spec: ViewSpec, options?: Callbacks<R> & { first?: boolean; signal?: AbortSignal }): Promise<View<R>>;
   call(method: string, path: string, options?: CallOptions & { query?: Record<string, unknown>; body?: object; headers?: HeadersInit }): Promise<any>;
   close(): void;
 }
@@ -185,6 +185,8 @@ export class Subscription<R extends Row = Row> implements AsyncIterable<Subscrip
   readonly position: Position | null;
   [Symbol.asyncIterator](): AsyncIterator<SubscriptionEvent<R>>;
   ack(tx?: number): void;
+  /** Makes the server tell as soon as it has come to a transaction, whether that changed anything or not. */
+  expect(tx: number): void;
   cancel(): Promise<void>;
   close(): void;
 }

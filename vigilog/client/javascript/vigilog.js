@@ -79,7 +79,7 @@ export class Client {
   /** Events as they come, for `for await`; going on to the next says that the last one is dealt with. */
   subscribe(spec) { return this.#subscribe(spec, this.#options.integers); }
 
-  /** Resolves when the first answer is there. Callbacks given here are told of its rows, too. */
+  /** Resolves when the first answer is there. With `first`, callbacks given here are told of its rows, too. */
   async enroll(spec, callbacks = {}) {
     if (spec.from != null) throw new TypeError("a copy begins with a first answer: subscribe, to begin at a position");
     if ((spec.qos?.precision ?? "rows") !== "rows") throw new TypeError("a copy needs rows: subscribe, for counts and signals");
@@ -259,6 +259,9 @@ export class Subscription {
   /** Everything up to here is dealt with. A loop over a named subscription says so by itself. */
   ack(tx = this.position?.tx) { this.#connection.send(this, { ack: tx }); }
 
+  /** Somebody waits for a transaction: the server says as soon as it has come so far, whether it changed anything or not. */
+  expect(tx) { this.#connection.send(this, { progress: tx }); }
+
   /** Ends it, and resolves when the server has forgotten its name, if it has one. */
   async cancel() {
     this.#connection.pause(this, true);
@@ -400,6 +403,7 @@ export class View {
   #subscription;
   #integers;
   #single;
+  #first; // whether the first answer is told like a change
   #columns = {};
   #copies = {}; // of each view, rows by their exact JSON text
   #coming = {}; // the same while a first answer comes in
@@ -407,8 +411,8 @@ export class View {
   #waiting = new Set();
   #error;
 
-  constructor(subscription, integers, single, { onPlus, onMinus, onChange }) {
-    [this.#subscription, this.#integers, this.#single] = [subscription, integers, single];
+  constructor(subscription, integers, single, { onPlus, onMinus, onChange, first = false }) {
+    [this.#subscription, this.#integers, this.#single, this.#first] = [subscription, integers, single, first];
     if (onPlus) this.onPlus(onPlus);
     if (onMinus) this.onMinus(onMinus);
     if (onChange) this.onChange(onChange);
@@ -435,6 +439,7 @@ export class View {
       const waits = { tx, resolve: () => resolve(this), reject };
       this.#waiting.add(waits);
       this.#release();
+      if (this.#waiting.has(waits) && this.position) this.#subscription.expect(tx);
       signal?.addEventListener("abort", () => this.#waiting.delete(waits) && reject(signal.reason));
     });
   }
@@ -473,9 +478,10 @@ export class View {
   async #apply(event) {
     if (event.kind === "subscribed") this.#columns = mapped(event.views, ({ columns }) => columns);
     if (event.kind === "stale") this.behind = event.behind;
+    const tells = this.position || this.#first;
     const changes = event.kind === "snapshot" ? this.#take(event) : event.kind === "change" ? this.#change(event) : {};
     if (event.last !== false) this.position = this.#subscription.position ?? this.position;
-    if (Object.values(changes).some(({ plus, minus }) => plus.length || minus.length)) await this.#tell(event, changes);
+    if (tells && Object.values(changes).some(({ plus, minus }) => plus.length || minus.length)) await this.#tell(event, changes);
     this.#release();
   }
 

@@ -106,7 +106,7 @@ class Frames:
         from pyspark.sql import Observation
 
         if self.connect:
-            done = self.act(lambda: frame.localCheckpoint(eager=True, storageLevel=level))
+            done = self._checkpoint(frame, level)
             row = self.act(lambda: done.agg(*(column.alias(name) for name, column in counts.items())).collect())[0]
             return done, {name: int(row[name] or 0) for name in counts}
         observation = Observation()
@@ -114,6 +114,17 @@ class Frames:
         done = self.act(lambda: observed.localCheckpoint(eager=True, storageLevel=level))
         found = observation.get
         return done, {name: int(found.get(name) or 0) for name in counts}
+
+    def lasting(self, frame: DataFrame) -> DataFrame:
+        """A frame that can be read when the views that it names are gone; only Spark Connect looks for them so late."""
+        return self._checkpoint(frame) if self.connect else frame
+
+    def _checkpoint(self, frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
+        """Through Spark Connect: it belongs to the session that makes it, though pyspark takes it for one of the first session there was."""
+        done = self.act(lambda: frame.localCheckpoint(eager=True, storageLevel=level))
+        done._session = done._plan._spark_session = self.session
+        checkpointed: DataFrame = done
+        return checkpointed
 
     def act(self, action: Callable[[], Any]) -> Any:
         """Runs a Spark action within the bounds of the watch; what goes wrong becomes a VigilogError."""

@@ -264,7 +264,7 @@ class SparkViews:
     def _evaluated(self, wanted: Sequence[str], given: Mapping[str, Snapshot]) -> Iterator[dict[str, DataFrame]]:
         """Views, with all their rows, from some relations as they are given."""
         with reading.evaluated(self.frames.session, self.rules.program, wanted, given, self.watch, self.stats) as machine:
-            yield {name: machine.whole(name) for name in wanted}
+            yield {name: self.frames.lasting(machine.whole(name)) for name in wanted}
 
     # -- what it costs
 
