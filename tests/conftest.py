@@ -10,7 +10,7 @@ import signal
 
 import pytest
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # many small plans, little data: compile little
+QUICK = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"  # little data, but thousands of plans, each compiled to code of its own
 
 os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={QUICK}")
 
