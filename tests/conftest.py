@@ -10,9 +10,11 @@ import signal
 
 import pytest
 
-QUICK = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"  # little data, but thousands of plans, each compiled to code of its own
+LASTING = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"  # little data, but thousands of plans, each compiled to code of its own
+QUICK = f"{LASTING} -XX:TieredStopAtLevel=1"  # in a process of its own that ends soon, little is worth compiling well
+BRIEF = {"VIGILOG_SPARK_CONF": f"spark.driver.extraJavaOptions={QUICK}"}  # the environment of such a process
 
-os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={QUICK}")
+os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={LASTING}")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts processes beside it deaf to Ctrl-C, and they pass that on
 

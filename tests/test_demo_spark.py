@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.conftest import BRIEF
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -20,7 +22,7 @@ def demo(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
-        env=os.environ | {"TMPDIR": str(folder), "COLUMNS": "200"},
+        env=os.environ | BRIEF | {"TMPDIR": str(folder), "COLUMNS": "200"},
     )
 
 

@@ -37,7 +37,7 @@ def base_rows(program: Program, facts: Rows) -> tuple[Program, Rows]:
     return split, base
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=35, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -60,7 +60,7 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
         assert told(evaluate(read_sections(show_sections(sections)), given_), views, naming) == expected
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> None:
     """So do sections in which the proofs of some relations are counted, and they find the numbers, too."""
@@ -83,7 +83,7 @@ def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> Non
     assert told(evaluate(read_sections(printed), given_), views | numbers, naming) == expected
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_queries_give_what_is_asked_for(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

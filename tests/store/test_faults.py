@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from traceback import walk_tb
 from typing import Any
 
 import pytest
@@ -546,3 +547,19 @@ def test_index_that_finds_no_place(tmp_path: Path) -> None:
                 assert (refused.value.code, refused.value.message) == ("disk", full_of(tmp_path))
         assert db.tx == 0
         assert db.apply(insertion(("p", "m9"), ("q", "m9")))["both"].plus == {("p", "q")}
+
+
+def test_a_file_that_cannot_be_used_is_not_held(tmp_path: Path) -> None:
+    """While somebody remembers the error, too: a connection that lingers disturbs those that come after it."""
+    open_program(PROGRAM, FACTS, data=tmp_path).close()
+    with sqlite3.connect(tmp_path / NAME) as connection:
+        connection.execute("UPDATE vigilog_about SET value = 'other' WHERE name = 'history'")
+    connection.close()
+    with pytest.raises(DataError) as caught:
+        open_program(data=tmp_path)
+    assert caught.value.code == "damaged"
+    files = [frame.f_locals.get("self") for frame, _ in walk_tb(caught.value.__traceback__)]
+    connections = [file.connection for file in files if isinstance(file, DataFile)]
+    assert connections
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connections[0].execute("SELECT 1")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-import pyarrow as pa
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row
 from vigilog.engine.ledger import json_rows
@@ -27,6 +25,9 @@ from vigilog.service.entrance import rights_of
 from vigilog.service.hub import Hub
 from vigilog.service.slices import Channel, Shape, spelled
 from vigilog.service.subscription import Subscription
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Integers = Annotated[str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text.")]
 Skip = Annotated[int, Query(ge=0, le=1000, description="So many columns, the first ones, are left out.")]
@@ -91,6 +92,8 @@ def views(context: Context) -> APIRouter:
         )
 
     def _table(view: str, bind: dict[str, Any], at: int | None, skip: int) -> tuple[pa.Table, int]:
+        from vigilog.core.arrow import to_arrow
+
         declaration = db.program.relations[view]
         columns, types = declaration.columns[skip:], declaration.types[skip:]
         if at is not None and at != db.tx:
@@ -100,6 +103,8 @@ def views(context: Context) -> APIRouter:
             return to_arrow(columns, types, (row[skip:] for row in state.rows(view, bound))), state.tx
 
     def _stream(table: pa.Table, tx: int) -> Iterator[bytes]:
+        import pyarrow as pa
+
         table = table.replace_schema_metadata({"tx": str(tx), "db": hub.history})
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -146,6 +151,10 @@ def views(context: Context) -> APIRouter:
         return {side: [tuple(row[skip:]) for row in part.of(rows)] for side, rows in hub.outbox.change(view, tx).items()}
 
     def _change_table(columns: Any, types: Any, sides: dict[str, list[Row]]) -> pa.Table:
+        import pyarrow as pa
+
+        from vigilog.core.arrow import to_arrow
+
         tables = []
         for side, rows in sides.items():
             typed = (tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in rows)

@@ -60,8 +60,12 @@ class DataFile:
                 )
             with damage(self.path):
                 self.connection = self.connect()
-                self._prepare()
-                self.history = str(self.get("history"))
+                try:
+                    self._prepare()
+                    self.history = str(self.get("history"))
+                except BaseException:
+                    self.connection.close()
+                    raise
         except BaseException:
             self.lock.close()
             raise
@@ -73,8 +77,12 @@ class DataFile:
         pragmas = [f"cache_size=-{cache_kib or self.cache_kib}", "temp_store=MEMORY", "cell_size_check=ON"]
         if not read_only:
             pragmas += ["journal_mode=WAL", "synchronous=FULL", "locking_mode=NORMAL"]
-        for pragma in pragmas:
-            connection.execute(f"PRAGMA {pragma}")
+        try:
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def get(self, name: str, default: Any = None) -> Any:
