@@ -26,6 +26,7 @@ from vigilog.spark import session
 
 ROOT = Path(__file__).parent.parent
 CASES = ("closure-left-linear", "float-text", "aggregate-decimals")  # float-text and aggregate-decimals call Python functions
+READING = "tests/store/test_spark_reading.py::test_a_state_is_of_its_transaction[materialized]"
 PROGRAM = '.decl r(x: symbol)\n.output r\nr("a").\n'
 
 # On a worker, vigilog is found only if the driver sent it there.
@@ -68,7 +69,9 @@ def evaluate(names: list[str]) -> None:
 
     found = session.session()
     origins = [row[0] for row in found.range(0, 2, 1, 2).select(udf(origin)()).distinct().collect()]
-    print(json.dumps({"results": results, "origins": origins, "remote": session.is_remote(found)}))
+    remote = session.is_remote(found)
+    reading = pytest.main(["-q", "-p", "no:cacheprovider", READING]) if remote else 0
+    print(json.dumps({"results": results, "origins": origins, "remote": remote, "reading": reading}))
     session.stop()
 
 
@@ -103,6 +106,7 @@ def evaluate_elsewhere(folder: Path, changes: dict[str, str]) -> tuple[list[str]
     )
     printed = json.loads(done.stdout.strip().split("\n")[-1])
     assert printed["results"] == {name: read_case(PROGRAMS / f"{name}.case").expect for name in CASES}
+    assert printed["reading"] == 0, done.stdout[-3000:]
     return printed["origins"], printed["remote"]
 
 
@@ -190,18 +194,10 @@ def test_cluster(cluster: str, tmp_path: Path) -> None:
 
 
 def test_connect(tmp_path: Path) -> None:
+    """There, too, the readers' sessions are others than the writer's."""
     origins, remote = evaluate_elsewhere(tmp_path, {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"})  # which takes any free port
     assert remote
     assert all(origin.endswith("vigilog.zip/vigilog/__init__.py") for origin in origins)
-
-
-def test_connect_reads_beside_writers(tmp_path: Path) -> None:
-    """The readers' sessions are others than the writer's there, too."""
-    test = "tests/store/test_spark_reading.py::test_a_state_is_of_its_transaction[materialized]"
-    settings = environment(tmp_path, {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"})
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
-    done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stdout[-3000:]
 
 
 # -- no Spark

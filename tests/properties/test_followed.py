@@ -23,7 +23,7 @@ def answers(program: Program, goal: Goal, base: dict[str, set[Row]]) -> set[Row]
     return {row for _, row in reference.derive(goal.rule, reference.evaluate(program, base))}
 
 
-@settings(max_examples=7, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_followed_goals_are_kept_by_changes(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

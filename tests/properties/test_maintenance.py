@@ -34,7 +34,7 @@ def expected(old: Rows, new: Rows) -> dict[str, Delta]:
     return {name: delta for name in old if (delta := between(old[name], new[name]))}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=30, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

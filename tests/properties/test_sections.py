@@ -37,7 +37,7 @@ def base_rows(program: Program, facts: Rows) -> tuple[Program, Rows]:
     return split, base
 
 
-@settings(max_examples=35, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

@@ -157,9 +157,8 @@ def test_spark_has_died_before_and_dies_in_a_load(tmp_path: Path) -> None:
         snapshots.write = dying
         print(told(lambda: db.load("edge", folder / "more.facts")), db.tx)
         snapshots.write = write
-        print(told(lambda: db.load("edge", folder / "more.facts").tx), len(db.view("closure")))
-        kill()
         print(told(lambda: db.verify().problems))
+        print(told(lambda: db.load("edge", folder / "more.facts").tx), len(db.view("closure")))
         stream = told(lambda: db.define(f".decl item(n: number) .input item(IO=stream, format=json, path=\\"{folder}/incoming\\")")) or db.stream("item")
         kill()
         print(stream.active, stream.error)
@@ -173,8 +172,8 @@ def test_spark_has_died_before_and_dies_in_a_load(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=os.environ | BRIEF, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [
         "spark 0",
-        "1 10",
         "[]",
+        "1 10",
         "False the stream of item ended: Spark's process has ended",
         "{(7,)} None",
     ], done.stdout + done.stderr

@@ -35,7 +35,7 @@ def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | No
         elif path is None:
             _lines(frame, place, few=few, headed=place.headers).write.mode("overwrite").option("lineSep", "\n").text(target)
         else:
-            _one_file(_lines(frame, place, few=few), place, path)
+            _one_file(_lines(frame, place, few=few), place, path, few=few)
     except Exception as reason:
         if _BROKEN in cause(reason):
             raise unwritable(place) from None
@@ -110,14 +110,17 @@ def _json_cell(type_: Type, cell: Column) -> Column:
     return text_of(type_, cell) if type_.kind in ("date", "timestamp", "decimal") else cell
 
 
-def _one_file(lines: DataFrame, place: Place, path: Path) -> None:
-    """Spark writes sorted parts; their concatenation is the file."""
+def _one_file(lines: DataFrame, place: Place, path: Path, *, few: bool) -> None:
+    """A `few` lines come here, to be written; of many, Spark writes sorted parts, whose concatenation is the file."""
+    here = lines.toArrow()["line"].to_pylist() if few else []
     parts = Path(tempfile.mkdtemp(prefix=".parts-", dir=path.parent))
     try:
-        lines.write.mode("overwrite").option("lineSep", "\n").text(f"file://{parts.absolute()}/lines")
+        if not few:
+            lines.write.mode("overwrite").option("lineSep", "\n").text(f"file://{parts.absolute()}/lines")
         with path.open("wb") as file:
             if place.headers and place.format != "json":
                 file.write(f"{_header(place)}\n".encode())
+            file.writelines(f"{line}\n".encode() for line in here)
             for part in sorted((parts / "lines").glob("part-*")):
                 with part.open("rb") as source:
                     shutil.copyfileobj(source, file)
