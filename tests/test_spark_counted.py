@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
@@ -28,7 +29,7 @@ q(x) :- p(x), !f(x, _).
 BASE: dict[str, set[tuple[Any, ...]]] = {"e": {(1, 1), (1, 2), (3, 1)}, "f": {(1, 2), (7, 2)}}
 
 
-def delta(plus: set[tuple[int, ...]] = frozenset(), minus: set[tuple[int, ...]] = frozenset()) -> Delta:  # type: ignore[assignment]
+def delta(plus: Iterable[tuple[int, ...]] = (), minus: Iterable[tuple[int, ...]] = ()) -> Delta:
     return Delta(frozenset(plus), frozenset(minus))
 
 

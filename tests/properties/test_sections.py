@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.programs import changes, programs
+from tests.properties.programs import Facts, changes, programs
 from tests.sections import Rows, evaluate, read_sections, told, with_changes
 from vigilog import reference
 from vigilog.core.delta import Delta, between, net
@@ -25,7 +25,7 @@ from vigilog.rewriting.separate import as_maintained
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-def base_rows(program: Program, facts: Rows) -> tuple[Program, Rows]:
+def base_rows(program: Program, facts: Facts) -> tuple[Program, Rows]:
     """A program as it is maintained, and the rows of its base relations: those given and those it states."""
     split, _ = as_maintained(program)
     derived = {rule.heads[0].relation for rule in split.rules}
@@ -37,14 +37,19 @@ def base_rows(program: Program, facts: Rows) -> tuple[Program, Rows]:
     return split, base
 
 
+def changed(data: st.DataObject) -> tuple[Program, Rows, dict[str, Delta], Rows]:
+    """Some program, the rows of its base relations, what some transaction changes in them, and their rows after it."""
+    text, facts = data.draw(programs())
+    split, base = base_rows(check(text).program, facts)
+    transaction = data.draw(changes(facts))[0]
+    delta = {name: net(rows, transaction["delete"].get(name, ()), transaction["insert"].get(name, ())) for name, rows in base.items()}
+    return split, base, delta, {name: delta[name].apply(rows) for name, rows in base.items()}
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None:
-    text, facts = data.draw(programs())
-    split, base = base_rows(check(text).program, facts)  # type: ignore[arg-type]  # rows of a base relation
-    transaction = data.draw(changes(facts))[0]
-    delta = {name: net(rows, transaction["delete"].get(name, ()), transaction["insert"].get(name, ())) for name, rows in base.items()}
-    after: Rows = {name: delta[name].apply(rows) for name, rows in base.items()}
+    split, base, delta, after = changed(data)
     old, new = reference.evaluate(split, base), reference.evaluate(split, after)
     views = {head.relation for rule in split.rules for head in rule.heads}
     expected: dict[str, Delta] = {view: between(old[view], new[view]) for view in views}
@@ -64,11 +69,7 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
 @given(st.data())
 def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> None:
     """So do sections in which the proofs of some relations are counted, and they find the numbers, too."""
-    text, facts = data.draw(programs())
-    split, base = base_rows(check(text).program, facts)  # type: ignore[arg-type]  # rows of a base relation
-    transaction = data.draw(changes(facts))[0]
-    delta = {name: net(rows, transaction["delete"].get(name, ()), transaction["insert"].get(name, ())) for name, rows in base.items()}
-    after: Rows = {name: delta[name].apply(rows) for name, rows in base.items()}
+    split, base, delta, after = changed(data)
     plain = normalize(split)
     views = {rule.head.relation for rule in plain.rules}
     relations = {view for view in views - recursive_relations(plain) if data.draw(st.booleans())}
@@ -87,7 +88,7 @@ def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> Non
 @given(st.data())
 def test_printed_queries_give_what_is_asked_for(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
-    split, base = base_rows(check(text).program, facts)  # type: ignore[arg-type]  # rows of a base relation
+    split, base = base_rows(check(text).program, facts)
     plain, everything = normalize(split), reference.evaluate(split, base)
     view = data.draw(st.sampled_from(sorted(split.outputs)))
     sections = read_sections(show_sections(queries(plain, [view])))

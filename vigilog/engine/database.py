@@ -129,13 +129,14 @@ class Database:
 
     def _rebuild(self, made: Compiled) -> None:
         """Goes on with other tables over the same base."""
-        if self.views.stats.engine == "spark":
-            made, views = self._stored_on_spark(made), self.views
+        views = self.views
+        if isinstance(views, EmbeddedViews):
+            rows = {home: set(views.rows(home)) for home in self.homes.values()}
+            self.views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, (), self.budget, self.strict)
+            views.close()
         else:
-            rows = {home: set(self.views.rows(home)) for home in self.homes.values()}
-            views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, (), self.budget, self.strict)
-            self.views.close()
-        self._use(made, views, self.step.ledger, self.step.listeners)
+            made = self._stored_on_spark(made)
+        self._use(made, self.views, self.step.ledger, self.step.listeners)
 
     def _stored_on_spark(self, made: Compiled) -> Compiled:
         """Stores views on Spark, and counts their proofs: there, a stored view that is not counted still derives on demand whether a row has another proof."""

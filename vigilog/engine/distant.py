@@ -62,14 +62,11 @@ def begin(db: Durable) -> None:
         beginning.run()
 
 
-def held(db: Durable, reader: Reader, watch: Watch) -> AbstractContextManager[Distant] | None:
-    """The state of now, to be read later; called while nobody writes. None if Spark's process has ended, so that it must begin anew."""
+def held(db: Durable, reader: Reader, watch: Watch) -> AbstractContextManager[Distant]:
+    """The state of now, to be read later; called while nobody writes."""
     views = db.views
     assert isinstance(views, MixedViews), "something is on Spark"
     distant, token = views.held(), object()
-    if not session.is_current(distant.frames.session):
-        views.lose(distant)
-        return None
     db.store.looking.add(token)
     return _reading(db, reader, views, distant, dict(distant.snapshots), watch, token)
 
@@ -81,17 +78,15 @@ def _reading(
     from vigilog.executors.spark.reader import SparkReader
 
     try:
-        with session.aside() as own, closing(SparkReader(own, views.program, distant.program, distant.stored, snapshots, watch)) as spark:
+        with (
+            session.surviving(),
+            session.aside() as own,
+            closing(SparkReader(own, views.program, distant.program, distant.stored, snapshots, watch)) as spark,
+        ):
             reader.spark = spark
             if db.readers.closed:
                 reader.stop(DataError("the database is closed", "closed"))
             yield Distant(reader, spark, views)
-    except Exception:
-        if session.is_current(distant.frames.session):
-            raise
-        with db.lock:
-            views.lose(distant)
-        raise DataError(session.ENDED, "spark") from None
     finally:
         reader.spark = None
         db.store.looking.discard(token)

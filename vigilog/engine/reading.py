@@ -224,7 +224,7 @@ def reading(db: Durable, questions: Iterable[str | Question], seconds: float | N
                     known = reader.views is db.views  # what is in the file now is what this reader knows
                     if known:
                         state = held(db, reader, Watch(timeout=seconds, max_rows=budget)) if far else nullcontext(reader)
-                if known and state is not None:
+                if known:
                     with state as found:
                         yield found
                     return

@@ -122,11 +122,6 @@ class MixedViews:
         with self._at_spark() as distant:
             return distant
 
-    def lose(self, distant: SparkViews) -> None:
-        """Spark's part has turned out to be lost; the next call begins anew."""
-        if self._distant is distant:
-            self._distant = None
-
     @contextmanager
     def _at_spark(self) -> Iterator[SparkViews]:
         """Spark's part."""

@@ -42,7 +42,7 @@ _DRIVERS = ("postgresql.jar", "mariadb-java-client.jar")  # as Debian calls them
 
 _lock = threading.Lock()
 _session: SparkSession | None = None
-_idle: list[tuple[SparkSession, SparkSession]] = []  # sessions beside another, with that
+_idle: list[SparkSession] = []  # sessions beside it that nobody uses now
 
 
 def session() -> SparkSession:
@@ -51,8 +51,7 @@ def session() -> SparkSession:
     with _lock:
         if _session is not None and _is_stopped(_session):
             with suppress(Exception):  # its process may have ended
-                _session.stop()
-            _session = None
+                _leave(_session)
         _session = _session or _start()
         return _session
 
@@ -62,14 +61,16 @@ def aside() -> Iterator[SparkSession]:
     """A session beside that of everybody: it has settings and temporary views of its own, and sees what is cached."""
     base = session()
     with _lock:
-        _idle[:] = [pair for pair in _idle if pair[0] is base]
-        found = _idle.pop()[1] if _idle else base.newSession()
+        found = _idle.pop() if _idle and _session is base else base.newSession()
     _configure(found)
     try:
         yield found
     finally:
         with _lock:
-            _idle.append((base, found))
+            if _session is base:
+                _idle.append(found)
+            else:
+                _close(found)
 
 
 def started() -> bool:
@@ -89,11 +90,12 @@ def is_current(found: SparkSession) -> bool:
 
 @contextmanager
 def surviving() -> Iterator[None]:
-    """Work that needs Spark. If its process ends meanwhile, that is an error like others, and the next call starts it again."""
+    """Work that needs Spark. If its process ends meanwhile, that is an error like others, and the next call, perhaps of another thread, starts it again."""
+    before = _session if alive() else None
     try:
         yield
     except Exception:
-        if not started() or alive():
+        if is_current(before) if before is not None else not started() or alive():
             raise
         raise DataError(ENDED, "spark") from None
 
@@ -102,16 +104,34 @@ def use(existing: SparkSession) -> None:
     """Takes a session that somebody else started."""
     global _session
     with _lock:
+        _close_idle()
         _session = existing
     _configure(existing)
 
 
 def stop() -> None:
-    global _session
     with _lock:
         if _session is not None:
-            _session.stop()
-            _session = None
+            _leave(_session)
+
+
+def _leave(found: SparkSession) -> None:
+    """Stops a session, after those beside it."""
+    global _session
+    _session = None
+    _close_idle()
+    found.stop()
+
+
+def _close_idle() -> None:
+    while _idle:
+        _close(_idle.pop())
+
+
+def _close(found: SparkSession) -> None:
+    """Closes a session beside another. Through Spark Connect it has a connection of its own, which would ask a server that is gone for minutes when Python ends."""
+    if is_remote(found):
+        found.client.close()
 
 
 def _start() -> SparkSession:

@@ -112,15 +112,15 @@ def _json_cell(type_: Type, cell: Column) -> Column:
 
 def _one_file(lines: DataFrame, place: Place, path: Path, *, few: bool) -> None:
     """A `few` lines come here, to be written; of many, Spark writes sorted parts, whose concatenation is the file."""
-    here = lines.toArrow()["line"].to_pylist() if few else []
+    header = f"{_header(place)}\n".encode() if place.headers and place.format != "json" else b""
+    if few:
+        path.write_bytes(header + "".join(f"{line}\n" for line in lines.toArrow()["line"].to_pylist()).encode())
+        return
     parts = Path(tempfile.mkdtemp(prefix=".parts-", dir=path.parent))
     try:
-        if not few:
-            lines.write.mode("overwrite").option("lineSep", "\n").text(f"file://{parts.absolute()}/lines")
+        lines.write.mode("overwrite").option("lineSep", "\n").text(f"file://{parts.absolute()}/lines")
         with path.open("wb") as file:
-            if place.headers and place.format != "json":
-                file.write(f"{_header(place)}\n".encode())
-            file.writelines(f"{line}\n".encode() for line in here)
+            file.write(header)
             for part in sorted((parts / "lines").glob("part-*")):
                 with part.open("rb") as source:
                     shutil.copyfileobj(source, file)
