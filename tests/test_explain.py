@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import vigilog
 from tests.golden import Case, cases
 from tests.sections import Printed, Rows, evaluate, read_sections, told, with_changes
 from vigilog import reference
@@ -367,6 +368,14 @@ def test_strategies_come_with_reasons(tmp_path: Path) -> None:
     assert counted[1] == "// far: counted (as asked for)"
     on_spark = explain(tmp_path, TWO, "--show", "strategy", "--strategy", "counted", "--engine", "spark").splitlines()
     assert on_spark[1] == "// far: counted (as asked for)"
+
+
+def test_strategies_of_a_data_folder_are_those_it_has(tmp_path: Path) -> None:
+    vigilog.open(check(GRAPH).program, data=tmp_path / "data", strategy="external").close()
+    shown = CliRunner().invoke(app, ["explain", str(tmp_path / "data"), "--show", "strategy"])
+    assert shown.output == "// closure: external (as asked for)\n"
+    rules = CliRunner().invoke(app, ["explain", str(tmp_path / "data")])
+    assert rules.output == explain(tmp_path, GRAPH)
 
 
 def test_facts_of_the_program_are_rows_and_not_asked_for(tmp_path: Path) -> None:

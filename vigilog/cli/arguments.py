@@ -38,6 +38,7 @@ class Strategy(StrEnum):
 
 
 ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
+ProgramOrFolder = Annotated[Path, typer.Argument(metavar="PROGRAM|DIR", help="A program's file, or a data folder.", show_default=False)]
 DataFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The data folder.", show_default=False)]
 ProgramFolderOrAddress = Annotated[
     str, typer.Argument(metavar="PROGRAM|DIR|URL", help="A program's file, a data folder, or a server's address.", show_default=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 
+from vigilog.cli.arguments import checked, opened
 from vigilog.language.syntax import Program
 from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
-from vigilog.planning.strategy import choose_strategies
+from vigilog.planning.strategy import Strategy, choose_strategies
 from vigilog.rewriting.external import external
 from vigilog.rewriting.maintain import maintain
 from vigilog.rewriting.passes import rewrite
@@ -36,8 +38,16 @@ _TIGHTER = """\
 // the new state still has it, and follows only what is really lost. `--show demand` prints it."""
 
 
-def explained(program: Program, show: Show, view: str | None, engine: str, strategy: str) -> str:
-    """The text for a checked program, or for what a view in it needs."""
+def explainable(path: Path, wanted: str) -> tuple[Program, str | Mapping[str, Strategy]]:
+    """A program's file, and how its views are to be kept; of a data folder, how they are."""
+    if not path.is_dir():
+        return checked(path).program, wanted
+    with opened(path, None, wanted) as database:
+        return database.program, database.strategies
+
+
+def explained(program: Program, show: Show, view: str | None, engine: str, strategy: str | Mapping[str, Strategy]) -> str:
+    """The text for a checked program, or for what a view in it needs; the strategy is one that is wished for, or those that a data folder has."""
     evaluated = show in (Show.rules, Show.strata, Show.sql)  # by `run`; all else is of a database, where facts are rows like others
     plain = rewrite(program if evaluated else as_maintained(program)[0])
     if view is not None:
@@ -73,8 +83,8 @@ def _queries(plain: Program, views: Sequence[str]) -> str:
     return _sections(queries(plain, views), *notes)
 
 
-def _strategies(plain: Program, views: Sequence[str], wanted: str) -> str:
-    chosen = choose_strategies(plain, [view for view in views if _derived(plain, view)], wanted)
+def _strategies(plain: Program, views: Sequence[str], given: str | Mapping[str, Strategy]) -> str:
+    chosen = choose_strategies(plain, [view for view in views if _derived(plain, view)], given) if isinstance(given, str) else given
     lines = {view: f"{strategy.name} ({strategy.reason})" for view, strategy in chosen.items()}
     return "\n".join(f"// {view}: {lines.get(view, 'stored (a base relation)')}" for view in views)
 

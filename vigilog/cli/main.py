@@ -20,6 +20,7 @@ from vigilog.cli.arguments import (
     GoalArgument,
     ProgramFactsOption,
     ProgramFolderOrAddress,
+    ProgramOrFolder,
     ProgramPath,
     Strategy,
     StrategyOption,
@@ -33,7 +34,7 @@ from vigilog.cli.arguments import (
     opened,
     print_rows,
 )
-from vigilog.cli.explain import Show, explained
+from vigilog.cli.explain import Show, explainable, explained
 from vigilog.cli.progress import progress
 from vigilog.core.errors import ProgramError, UsageError, VigilogError, counted
 from vigilog.engine.durable import Durable
@@ -204,9 +205,15 @@ def what_if(
         print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
 
 
-@app.command(epilog=examples("vigilog explain graph.dl --show maintenance", "vigilog explain graph.dl --show sql --view closure"))
+@app.command(
+    epilog=examples(
+        "vigilog explain graph.dl --show maintenance",
+        "vigilog explain graph.dl --show sql --view closure",
+        "vigilog explain ./data --show strategy",
+    )
+)
 def explain(
-    program: ProgramPath,
+    program: ProgramOrFolder,
     show: Annotated[
         Show,
         typer.Option(
@@ -219,10 +226,10 @@ def explain(
     strategy: StrategyOption = Strategy.auto,
 ) -> None:
     """Shows what becomes of a program, as programs that parse again, or as SQL."""
-    given = checked(program).program
+    given, kept = explainable(program, strategy.value)
     if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
-    print(explained(given, show, view, engine.value, strategy.value))
+    print(explained(given, show, view, engine.value, kept))
 
 
 def _without(facts: Path | None, stats: bool = False) -> None:
