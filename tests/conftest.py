@@ -7,16 +7,35 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 LASTING = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"  # little data, but thousands of plans, each compiled to code of its own
 QUICK = f"{LASTING} -XX:TieredStopAtLevel=1"  # in a process of its own that ends soon, little is worth compiling well
-BRIEF = {"VIGILOG_SPARK_CONF": f"spark.driver.extraJavaOptions={QUICK}"}  # the environment of such a process
 
-os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={LASTING}")
+# Spark compiles each plan to code, which takes longer than it saves where there are few rows. Golden programs, and those on a cluster, are compiled all the same.
+CODE = {"spark.sql.codegen.wholeStage": ("true", "false"), "spark.sql.codegen.factoryMode": ("FALLBACK", "NO_CODEGEN")}
+NO_CODE = "".join(f";{key}={without}" for key, (_, without) in CODE.items())
+BRIEF = {"VIGILOG_SPARK_CONF": f"spark.driver.extraJavaOptions={QUICK}{NO_CODE}"}  # the environment of a process that ends soon
+
+os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={LASTING}{NO_CODE}")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts processes beside it deaf to Ctrl-C, and they pass that on
+
+
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Plans are compiled inside, as they are for users."""
+    from vigilog.spark.session import session
+
+    settings = session().conf
+    for key, (usual, _) in CODE.items():
+        settings.set(key, usual)
+    yield
+    for key, (_, without) in CODE.items():
+        settings.set(key, without)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

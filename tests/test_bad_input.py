@@ -58,14 +58,18 @@ def assert_right_or_refused_with_place(folder: Path, ended: Ended, expected: str
 # -- programs that cannot be read
 
 
-@pytest.mark.parametrize("command", ["check", "run", "explain"])
+@pytest.mark.parametrize("command", ["check", "run", "explain", "ask"])
 @pytest.mark.parametrize("name", ["missing.dl", "folder", "p.dl/inside", "x" * 300, UNREADABLE])
 def test_unreadable_program(tmp_path: Path, command: str, name: str | Path) -> None:
     save(tmp_path, P)
     (tmp_path / "folder").mkdir()
+    goal = ["p(x)"] if command == "ask" else []
+    if name == "folder" and command in ("explain", "ask"):  # which take a data folder, too
+        assert_refused(vigilog(tmp_path, command, name, *goal), "error[no-data]: folder is not a data folder")
+        return
     if isinstance(name, Path) and not name.exists():
         pytest.skip(f"this system has no {name}")
-    assert_refused(vigilog(tmp_path, command, str(name)), "error[unreadable]: ", f"{name}: cannot be read")
+    assert_refused(vigilog(tmp_path, command, str(name), *goal), "error[unreadable]: ", f"{name}: cannot be read")
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_help_has_one_example_a_line(tmp_path: Path, command: str, monkeypatch: 
     monkeypatch.setenv("COLUMNS", "80")
     lines = vigilog(tmp_path, command, "--help").out.splitlines()
     examples = lines[next(number for number, line in enumerate(lines) if line.strip() in ("Example:", "Examples:")) + 1 :]
-    assert examples and all(f"vigilog {command} graph.dl" in line for line in examples)
+    assert examples and all(re.search(rf"vigilog {command} (graph\.dl|\./data)", line) for line in examples)
     assert max(map(len, lines)) <= 80
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import compiled
 from tests.golden import Case, cases
 from vigilog import reference
 from vigilog.core.values import row_text, sorted_rows
@@ -51,7 +53,8 @@ def by_engine(program: Program, folder: Path, engine: str, undefined: bool | Non
 def test_result(case: Case, treatment: str, tmp_path: Path) -> None:
     case.write_facts(tmp_path)
     program = check(case.program, case.path.name).program
-    result = by_reference(program, tmp_path) if treatment == "reference" else by_engine(program, tmp_path, treatment, case.undefined)
+    with compiled() if treatment == "spark" else nullcontext():
+        result = by_reference(program, tmp_path) if treatment == "reference" else by_engine(program, tmp_path, treatment, case.undefined)
     assert result == case.expect
 
 

@@ -84,7 +84,7 @@ def test_everything_beside_a_writer(tmp_path: Path) -> None:
 
         def write() -> None:
             try:
-                for number in range(80):
+                for number in range(40):
                     db.apply(
                         {"insert": {"edge": [(f"{number % 9}", f"{number % 7}")]}, "delete": {"edge": [(f"{number % 5}", f"{number % 4}")]}}
                     )

@@ -83,52 +83,16 @@ def refused(folder: Path) -> None:
         assert not db.verify().fine
 
 
-def test_spark_dies_in_the_middle(tmp_path: Path) -> None:
-    """In a process of its own, whose Spark is killed while it works for a transaction."""
+def test_spark_dies(tmp_path: Path) -> None:
+    """In a process of its own. What Spark worked for ends with an error, and has changed nothing; whatever is asked for next works, for it starts another."""
     code = """
         import os, signal, sys
         from pathlib import Path
         from pyspark import SparkContext
         from tests.store.test_spark_faults import CLOSURE, insertion, large
         from vigilog.core.errors import VigilogError
-        from vigilog.executors.spark.frames import Frames
-
-        db = large(Path(sys.argv[1]))
-        assert db.view("closure") == CLOSURE
-        act, acted = Frames.act, []
-
-        def dying(self, action):
-            acted.append(action)
-            os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
-            return act(self, action)
-
-        Frames.act = dying
-        try:
-            db.apply(insertion(("c", "d")))
-            print("it went through")
-        except VigilogError as error:
-            print(error.code)
-        Frames.act = act
-        assert acted
-        print(db.tx, list(db.changes(0)))
-        print(sorted(db.apply(insertion(("c", "d")))["closure"].plus), db.tx)
-        assert db.verify().fine
-        db.close()
-        """
-    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "data")]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | BRIEF, capture_output=True, text=True, check=False)
-    assert done.stdout == "spark\n0 []\n[('a', 'd'), ('b', 'd'), ('c', 'd')] 1\n", done.stdout + done.stderr
-
-
-def test_spark_has_died_before_and_dies_in_a_load(tmp_path: Path) -> None:
-    """Whatever is asked for next works, for it starts another; a load or a stream that it worked for ends with an error, and has changed nothing."""
-    code = """
-        import os, signal, sys
-        from pathlib import Path
-        from pyspark import SparkContext
-        from tests.store.test_spark_faults import insertion, large
-        from vigilog.core.errors import VigilogError
         from vigilog.engine import large as limits
+        from vigilog.executors.spark.frames import Frames
         from vigilog.spark import snapshots
 
         def kill(*_):
@@ -136,30 +100,34 @@ def test_spark_has_died_before_and_dies_in_a_load(tmp_path: Path) -> None:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
 
-        def told(call):
+        def told(owner, name, call):
+            usual = getattr(owner, name)
+
+            def dying(*given):
+                kill()
+                return usual(*given)
+
+            setattr(owner, name, dying)
             try:
                 return call()
             except VigilogError as error:
                 return error.code
+            finally:
+                setattr(owner, name, usual)
 
         folder = Path(sys.argv[1])
         (folder / "incoming").mkdir(parents=True)
-        (folder / "more.facts").write_text("c\\td\\nd\\te\\n")
+        (folder / "more.facts").write_text("d\\te\\ne\\tf\\n")
         db = large(folder / "data")
-        db.view("closure")
+        assert db.view("closure") == CLOSURE
+        print(told(Frames, "act", lambda: db.apply(insertion(("c", "d")))), db.tx, list(db.changes(0)))
+        print(sorted(db.apply(insertion(("c", "d")))["closure"].plus), db.tx)
         limits.FEW_ROWS = 1
-        write = snapshots.write
-
-        def dying(*given):
-            kill()
-            return write(*given)
-
-        snapshots.write = dying
-        print(told(lambda: db.load("edge", folder / "more.facts")), db.tx)
-        snapshots.write = write
-        print(told(lambda: db.verify().problems))
-        print(told(lambda: db.load("edge", folder / "more.facts").tx), len(db.view("closure")))
-        stream = told(lambda: db.define(f".decl item(n: number) .input item(IO=stream, format=json, path=\\"{folder}/incoming\\")")) or db.stream("item")
+        print(told(snapshots, "write", lambda: db.load("edge", folder / "more.facts")), db.tx)
+        print(db.verify().problems)
+        print(db.load("edge", folder / "more.facts").tx, len(db.view("closure")))
+        db.define(f".decl item(n: number) .input item(IO=stream, format=json, path=\\"{folder}/incoming\\")")
+        stream = db.stream("item")
         kill()
         print(stream.active, stream.error)
         stream = db.stream("item")
@@ -171,9 +139,11 @@ def test_spark_has_died_before_and_dies_in_a_load(tmp_path: Path) -> None:
     command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | BRIEF, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [
-        "spark 0",
+        "spark 0 []",
+        "[('a', 'd'), ('b', 'd'), ('c', 'd')] 1",
+        "spark 1",
         "[]",
-        "1 10",
+        "2 15",
         "False the stream of item ended: Spark's process has ended",
         "{(7,)} None",
     ], done.stdout + done.stderr

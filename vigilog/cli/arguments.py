@@ -126,9 +126,16 @@ def print_rows(types: tuple[Type, ...], rows: Iterable[Row]) -> None:
         print("\t".join(row_text(types, row)) if row else "true")
 
 
+def is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # its name is too long, or not one at all
+        return False
+
+
 def opened(path: Path, facts: Path | None, strategy: str) -> Database:
     """A program with its facts, or a data folder, which remembers how its views are kept."""
-    if not path.is_dir():
+    if not is_folder(path):
         return open_program(checked(path).program, facts or Path(), strategy=strategy)
     if facts is not None:
         raise UsageError(f"{path} is a data folder, which has its data; -F goes with a program")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from vigilog.cli.arguments import checked, opened
+from vigilog.cli.arguments import checked, is_folder, opened
 from vigilog.language.syntax import Program
 from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
 from vigilog.planning.sparksql import SparkDialect
@@ -40,7 +40,7 @@ _TIGHTER = """\
 
 def explainable(path: Path, wanted: str) -> tuple[Program, str | Mapping[str, Strategy]]:
     """A program's file, and how its views are to be kept; of a data folder, how they are."""
-    if not path.is_dir():
+    if not is_folder(path):
         return checked(path).program, wanted
     with opened(path, None, wanted) as database:
         return database.program, database.strategies

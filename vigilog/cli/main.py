@@ -30,6 +30,7 @@ from vigilog.cli.arguments import (
     examples,
     interruptible,
     is_address,
+    is_folder,
     lines_of,
     opened,
     print_rows,
@@ -153,7 +154,7 @@ def ask(
         _without(facts, stats)
         remote.ask(program, token, goal, at)
         return
-    if at is not None and not Path(program).is_dir():
+    if at is not None and not is_folder(Path(program)):
         raise UsageError("--at needs a data folder or a server: a program alone has no past")
     with opened(Path(program), facts, "external") as database:
         types, rows = database.ask_typed(goal, at) if isinstance(database, Durable) else database.ask_typed(goal)
