@@ -1,6 +1,7 @@
-"""What all tests share: the settings of the one Spark session, and the one process that has it.
+"""What all tests share: the settings of the one Spark session, and who runs beside whom (`./run test`).
 
-A test that uses Spark in its own process has `spark` in its name, its parameters, its fixtures or its file's name.
+A test that shares the session has `spark` in its name, its parameters, its fixtures or its file's name. One that starts processes of its own, and Spark only there, is marked `apart`;
+so are those of the service.
 """
 
 from __future__ import annotations
@@ -40,5 +41,9 @@ def compiled() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.get_closest_marker("apart"):
+            continue
         if "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+        elif item.nodeid.startswith("tests/service/"):
+            item.add_marker(pytest.mark.apart)

@@ -24,6 +24,7 @@ from tests.golden import PROGRAMS, read_case
 from vigilog.core.errors import SparkUnavailable
 from vigilog.spark import session
 
+pytestmark = pytest.mark.apart
 ROOT = Path(__file__).parent.parent
 CASES = ("closure-left-linear", "float-text", "aggregate-decimals")  # float-text and aggregate-decimals call Python functions
 READING = "tests/store/test_spark_reading.py::test_a_state_is_of_its_transaction[materialized]"

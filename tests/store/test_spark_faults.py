@@ -83,6 +83,7 @@ def refused(folder: Path) -> None:
         assert not db.verify().fine
 
 
+@pytest.mark.apart
 def test_spark_dies(tmp_path: Path) -> None:
     """In a process of its own. What Spark worked for ends with an error, and has changed nothing; whatever is asked for next works, for it starts another."""
     code = """

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import BRIEF
 
+pytestmark = pytest.mark.apart
 ROOT = Path(__file__).parents[1]
 
 
