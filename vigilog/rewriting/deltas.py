@@ -64,7 +64,9 @@ def losing(rule: Rule, changes: Changes, recent: int | None = None) -> Iterator[
         choices = [ways[:1] if index != recent else [(rule.body[recent], RECENT)] for index, ways in enumerate(choices)]
     for chosen in product(*choices):
         if any(source in (LOST, GAINED, RECENT) for _, source in chosen):
-            yield _matching(rule, [part for part in chosen if part[0] is not None])  # type: ignore[misc]  # what is None is left out
+            parts = [(literal, source) for literal, source in chosen if literal is not None]
+            certain = len(parts) == len(chosen) and all(_surely_before(part, changes) for part in parts)
+            yield _variant(rule, rule.head, parts) if certain else _matching(rule, parts)
     if recent is None:
         kept = [(literal, NEW) for literal in rule.body if not _changed(literal, changes) or isinstance(literal, Atom)]
         for prefix in _touched(rule, changes):
@@ -120,6 +122,15 @@ def _before(literal: Literal, changes: Changes) -> Iterator[tuple[Literal | None
             yield None, NEW  # an aggregate whose value was another one
         case _:
             yield literal, NEW
+
+
+def _surely_before(part: Sourced, changes: Changes) -> bool:
+    """Whether a literal held before as it is read now; where all did, the head was a row before. Of a gained row `q(x, 2)` that is not said: before, `!q(x, _)` may have been false for another."""
+    match part:
+        case Atom(relation=relation), source if source == NEW:
+            return not (relation in changes and changes[relation].gained)
+        case _, source:
+            return source != GAINED
 
 
 def _changed(literal: Literal, changes: Changes) -> bool:
