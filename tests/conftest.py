@@ -16,7 +16,7 @@ import pytest
 LASTING = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"  # little data, but thousands of plans, each compiled to code of its own
 QUICK = f"{LASTING} -XX:TieredStopAtLevel=1"  # in a process of its own that ends soon, little is worth compiling well
 
-# Spark compiles each plan to code, which takes longer than it saves where there are few rows. Golden programs, and those on a cluster, are compiled all the same.
+# Spark compiles each plan to code, which takes longer than it saves where there are few rows. Every third golden program, and those on a cluster, are compiled all the same.
 CODE = {"spark.sql.codegen.wholeStage": ("true", "false"), "spark.sql.codegen.factoryMode": ("FALLBACK", "NO_CODEGEN")}
 NO_CODE = "".join(f";{key}={without}" for key, (_, without) in CODE.items())
 BRIEF = {"VIGILOG_SPARK_CONF": f"spark.driver.extraJavaOptions={QUICK}{NO_CODE}"}  # the environment of a process that ends soon

@@ -49,7 +49,7 @@ def matches(args: list[str], row: tuple[Any, ...]) -> bool:
     return True
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=28, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_an_atoms_answers_are_its_rows(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -61,7 +61,7 @@ def test_an_atoms_answers_are_its_rows(data: st.DataObject) -> None:
             assert database.ask(goal) == sorted(row for row in state[name] if matches(args, row)), goal
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=28, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_a_bodys_answers_are_its_bindings(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

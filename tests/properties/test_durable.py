@@ -44,7 +44,7 @@ def assert_followed(db: Durable, known: dict[int, Rows]) -> None:
         assert {name: copies.get(name, set()) for name in now} == now
 
 
-@settings(max_examples=7, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_a_data_folder_is_what_the_reference_says(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -78,7 +78,7 @@ def test_a_data_folder_is_what_the_reference_says(data: st.DataObject) -> None:
             db.close()
 
 
-@settings(max_examples=7, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_definitions_change_to_what_is_computed_anew(data: st.DataObject) -> None:
     """Another program takes the place of one: what both have as base keeps its rows, all else is derived anew, and the changes lead there."""

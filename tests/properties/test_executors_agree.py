@@ -27,7 +27,7 @@ def assert_agrees(drawn: Drawn, engine: str) -> None:
         assert found[relation] == expected[relation], relation
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=140, deadline=None, suppress_health_check=CALM)
 @given(programs())
 def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "embedded")
@@ -39,7 +39,7 @@ def test_spark_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "spark")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=70, deadline=None, suppress_health_check=CALM)
 @given(programs())
 def test_printed_and_normalized_programs_mean_the_same(drawn: Drawn) -> None:
     text, facts = drawn

@@ -34,7 +34,7 @@ def expected(old: Rows, new: Rows) -> dict[str, Delta]:
     return {name: delta for name in old if (delta := between(old[name], new[name]))}
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=22, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -56,7 +56,7 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
             state = after
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=9, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_stepwise_is_at_once_and_the_inverse_goes_back(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -77,7 +77,7 @@ def test_stepwise_is_at_once_and_the_inverse_goes_back(data: st.DataObject) -> N
         assert {name: at_once.view(name) for name in program.outputs} == views
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=16, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_keys_change_nothing_but_the_work(data: st.DataObject) -> None:
     """With keys, and changes that go by them, every delta is exact: what a key determines need not be asked."""

@@ -46,7 +46,7 @@ def changed(data: st.DataObject) -> tuple[Program, Rows, dict[str, Delta], Rows]
     return split, base, delta, {name: delta[name].apply(rows) for name, rows in base.items()}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=16, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None:
     split, base, delta, after = changed(data)
@@ -65,7 +65,7 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
         assert told(evaluate(read_sections(show_sections(sections)), given_), views, naming) == expected
 
 
-@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=14, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> None:
     """So do sections in which the proofs of some relations are counted, and they find the numbers, too."""
@@ -84,7 +84,7 @@ def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> Non
     assert told(evaluate(read_sections(printed), given_), views | numbers, naming) == expected
 
 
-@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=14, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_printed_queries_give_what_is_asked_for(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

@@ -77,7 +77,7 @@ def assert_exact(text: str, facts: Facts, stream: list[Transaction], strategy: s
         assert kept == {name: derived[name] for name in kept}, "what is stored, numbers of proofs included, is what the rules give"
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=2, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

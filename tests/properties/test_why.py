@@ -15,7 +15,7 @@ from vigilog.engine.watch import to_line, watch
 from vigilog.language.check import check
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_every_row_has_a_proof(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -30,7 +30,7 @@ def test_every_row_has_a_proof(data: st.DataObject) -> None:
             assert proofs[len(rows) :] == [None] * (len(proofs) - len(rows))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
 @given(st.data())
 def test_every_change_has_its_reason(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

@@ -23,6 +23,7 @@ short(i, n) :- item(i, n), minimum(n, least), i < least.
 least(n, least) :- minimum(n, least).
 """
 LEAST = [(3, 50), (7, 100)]
+pytestmark = pytest.mark.apart
 LONG = 120.0  # seconds; Spark takes its time
 
 
