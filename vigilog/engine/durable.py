@@ -286,7 +286,8 @@ class Durable(Filed):
     @property
     def oldest(self) -> int:
         """The oldest transaction whose state can be looked at: what came later is in the log, in the words of this program, and in rows that come to one process."""
-        return max(self.book.log.first, int(self.file.get("defined", 0)), int(self.file.get("bulk", 0)))
+        with self.lock:
+            return max(self.book.log.first, int(self.file.get("defined", 0)), int(self.file.get("bulk", 0)))
 
     @property
     def resident(self) -> EmbeddedViews:
@@ -322,10 +323,10 @@ class Durable(Filed):
                 raise DataError(f"changes after {since} are not all retained: the oldest are after {self.book.log.first}", "gap")
             if since > self.tx:
                 raise DataError(f"there is no transaction {since} yet: the last is {self.tx}", "future")
-            found = list(self.book.log.changes(since, until))
+            found, book, queries = list(self.book.log.changes(since, until)), self.book, self.queries.names
         for tx, view, said in found:
-            if view not in self.queries.names and self.book.knew(view, tx):  # of queries that are not followed any more nothing is known
-                yield tx, view, self.book.delta(view, said, tx)
+            if view not in queries and book.knew(view, tx):  # of queries that are not followed any more nothing is known
+                yield tx, view, book.delta(view, said, tx)
 
     keeps_changes = True
 
