@@ -84,17 +84,23 @@ def ready(literal: Literal, binding: Binding, scope: set[str]) -> bool:
             known = [needs(side, scope) <= binding.keys() for side in (left, right)]
             return all(known) or (known[0] and isinstance(right, Variable)) or (known[1] and isinstance(left, Variable))
         case Disjunction():
-            return all(_groundable(branch, binding, scope) for branch in literal.branches)
+            return all(_groundable(branch, set(binding), scope) for branch in literal.branches)
         case Truth():
             return True
     parts = literal.literal.args if isinstance(literal, Negation) else literal.args
     return all(needs(arg, scope) <= binding.keys() for arg in parts)
 
 
-def _groundable(branch: tuple[Literal, ...], binding: Binding, scope: set[str]) -> bool:
+def _groundable(branch: tuple[Literal, ...], given: set[str], scope: set[str]) -> bool:
     """Whether a branch can be solved with what is bound now; otherwise other literals must come first."""
-    bound = grounded_by(branch, set(binding), scope)
-    return all(names(part, into_aggregates=True) & scope <= bound for part in branch)
+    bound = grounded_by(branch, given, scope)
+
+    def decidable(part: Literal) -> bool:
+        if isinstance(part, Disjunction):
+            return all(_groundable(way, bound, scope) for way in part.branches)
+        return names(part, into_aggregates=True) & scope <= bound
+
+    return all(map(decidable, branch))
 
 
 def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -> Iterator[Binding]:

@@ -310,7 +310,21 @@ def _choice(draw: DrawFn, body: Body) -> list[str]:
         other = f"{variable} = {_term(draw, body, column)}"
         body.ground(column, variable)
         return [f"({draw(st.sampled_from([f'{other} ; {way}', f'{way} ; {other}']))})"]
-    return [f"({_test(draw, body, body.sources)} ; {_test(draw, body, body.sources)})"]
+    return [f"({_way(draw, body)} ; {_way(draw, body)})"]
+
+
+def _way(draw: DrawFn, body: Body, deeper: int = 1) -> str:
+    """One side of a disjunction of tests: it may have a variable of its own, or ways within."""
+    kind = draw(st.sampled_from(["test", "own", "within"][: 2 + deeper]))
+    column = draw(st.sampled_from("ns"))
+    able = [r for r in body.sources if column in r.columns]
+    if kind == "own" and able:
+        own = body.names.fresh("o" if column == "n" else "q")
+        atom = _atom_with(draw, draw(st.sampled_from(able)), column, own, _known(body))
+        return f"{atom}, {own} {draw(st.sampled_from(COMPARISONS))} {_term(draw, body, column)}"
+    if kind == "within":
+        return f"{_test(draw, body, body.sources)}, ({_way(draw, body, 0)} ; {_way(draw, body, 0)})"
+    return _test(draw, body, body.sources)
 
 
 def _group(draw: DrawFn, body: Body) -> list[str]:

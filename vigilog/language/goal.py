@@ -1,6 +1,6 @@
 """Goals: what can be asked of a program.
 
-A goal is an atom, or a body as a rule has it. Its answers are the atom's rows, or the values of the body's variables.
+A goal is an atom, or a body as a rule has it. Its answers are the atom's rows, or the values of the body's variables, less those that only one way of a disjunction has.
 
 >>> from vigilog.language.check import check
 >>> from vigilog.language.printer import show_statement
@@ -11,6 +11,8 @@ A goal is an atom, or a body as a rule has it. Its answers are the atom's rows, 
 >>> goal = parse_goal(program, 'edge(x, y), !edge(y, x), n = count : { edge(x, _) }')
 >>> [f"{attribute.name}: {attribute.type}" for attribute in goal.declaration.attributes]
 ['x: symbol', 'y: symbol', 'n: number']
+>>> parse_goal(program, 'edge(x, y), (edge(y, z), z != x ; x = "a")').columns
+('x', 'y')
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from vigilog.core.spans import Span
 from vigilog.core.values import Value
 from vigilog.language.check import check
 from vigilog.language.parser import parse
+from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import Atom, Attribute, Constant, Declaration, Literal, Program, Rule, Variable, Wildcard, names, variables
 
 
@@ -57,7 +60,9 @@ def parse_goal(program: Program, text: str) -> Goal:
         case (Atom() as atom,):
             head, attributes, relation = replace(atom, relation=name), program.relations[atom.relation].attributes, atom.relation
         case _:
-            shown = list({variable.name: variable for literal in checked.body for variable in variables(literal)}.values())
+            bound = grounded_by(checked.body, set(), names(checked))
+            found = {variable.name: variable for literal in checked.body for variable in variables(literal)}
+            shown = [variable for variable in found.values() if variable.name in bound]
             head, attributes, relation = Atom(name, tuple(shown)), tuple(map(_attribute, shown)), ""
     return Goal(replace(checked, heads=(head,)), Declaration(name, attributes), relation)
 

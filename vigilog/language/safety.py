@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vigilog.core.errors import Findings
+from vigilog.core.errors import Finding, Findings
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -32,13 +32,19 @@ _RULE = "a variable must stand in a positive atom, or be given by = from variabl
 def check_safety(rule: Rule, findings: Findings) -> None:
     scope = names(rule)
     grounded = grounded_by(rule.body, set(), scope)
-    roots = scope - grounded - set(_following(rule.body, grounded, scope))
-    followed = grounded_by(rule.body, grounded | roots, scope) - roots
-    grounded, reported = (followed, set[str]()) if roots else (grounded, set[str]())
+    if found := _ungrounded(rule, grounded, scope):
+        roots = scope - grounded - set(_following(rule.body, grounded, scope))
+        followed = grounded_by(rule.body, grounded | roots, scope) - roots
+        findings.items += _ungrounded(rule, followed, scope) or found
+
+
+def _ungrounded(rule: Rule, grounded: set[str], scope: set[str]) -> list[Finding]:
+    findings, reported = Findings(), set[str]()
     for head in rule.heads:
         for term in head.args:
             _check_term(term, grounded, scope, rule, reported, findings)
     _check_body(rule.body, grounded, scope, rule, reported, findings)
+    return findings.items
 
 
 def grounded_by(body: tuple[Literal, ...], given: set[str], scope: set[str]) -> set[str]:
