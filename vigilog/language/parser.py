@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, UnexpectedInput
+from lark.lexer import BasicLexer, LexerState
+from lark.utils import TextSlice
 
 from vigilog.core.errors import DataError, Findings
 from vigilog.language.builder import NEW_STATEMENT, Builder
@@ -24,10 +26,10 @@ def parse(text: str, name: str = "program") -> Program:
     'p'
     """
     findings = Findings()
-    lark, builder = _machine()
+    lark, lexer, builder = _machine()
     with builder.lock:
         statements = builder._begin(name, findings)
-        tokens = [token for token in lark.lex(text) if not builder._refuses(token)]
+        tokens = [token for token in lexer.lex(LexerState(TextSlice.cast_from(text)), None) if not builder._refuses(token)]
         position = 0
         while position <= len(tokens):
             position = _parse_from(lark, tokens, position, builder)
@@ -89,7 +91,8 @@ def _next_statement(tokens: list[Token], index: int) -> int:
 
 
 @cache
-def _machine() -> tuple[Lark, Builder]:
+def _machine() -> tuple[Lark, BasicLexer, Builder]:
     builder = Builder()
     grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, start=["program", "refused"], parser="lalr", lexer="basic", transformer=builder), builder
+    lark = Lark(grammar, start=["program", "refused"], parser="lalr", lexer="basic", transformer=builder)
+    return lark, BasicLexer(lark.lexer_conf), builder  # its own `lex` would make a lexer for each text

@@ -71,6 +71,18 @@ class Selection:
     parameters: Mapping[str, str]
     searches: tuple[Search, ...]
     undefined: tuple[exp.Select, ...]
+    dialect: Dialect
+
+    @property
+    def text(self) -> str:
+        return self._text(self.sql)
+
+    @property
+    def undefined_texts(self) -> list[str]:
+        return [self._text(counting) for counting in self.undefined]
+
+    def _text(self, sql: exp.Select) -> str:
+        return sql.sql(self.dialect.name, normalize_functions=False, copy=False)  # nobody else needs it as it was
 
 
 def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice()) -> Selection:
@@ -83,7 +95,7 @@ def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice
     sql = query.finish([exp.alias_(value, column, quoted=True) for value, column in zip(values, columns, strict=True)])
     for alias, stage in builder.stages:
         sql = sql.with_(alias, as_=stage, copy=False)
-    return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), tuple(builder.undefined))
+    return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), tuple(builder.undefined), dialect)
 
 
 class _Builder:

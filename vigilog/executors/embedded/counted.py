@@ -77,12 +77,12 @@ class Counter:
         for rule, head in zip(split.rules, self.heads, strict=True):
             chosen = select(rule, layout, self.tables.dialect, Choice(rows=self.rows))
             self.tables.serve(search for search in chosen.searches)
-            inner = chosen.sql.sql("sqlite", normalize_functions=False)
+            inner = chosen.text
             table = quote(layout.tables[rule.head.relation])
             names = ", ".join(map(quote, layout.columns[rule.head.relation]))
             self.tables.execute(f"CREATE TEMP TABLE {table} AS SELECT DISTINCT {names} FROM ({inner})", chosen.parameters)
             given = select(head, layout, self.tables.dialect, Choice(first=0))
-            sql = given.sql.sql("sqlite", normalize_functions=False)
+            sql = given.text
             self.tables.execute(f"INSERT INTO {self.touched} SELECT *, 1 FROM ({sql})", given.parameters)
             self.tables.execute(f"DROP TABLE {table}")
         self._add_up()

@@ -234,7 +234,7 @@ class DemandMachine:
         key = rule.head, rule.body
         if key not in self.selections:
             chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0))
-            self.selections[key] = chosen.sql.sql("sqlite", normalize_functions=False), chosen.parameters
+            self.selections[key] = chosen.text, chosen.parameters
         return self.selections[key]
 
     def expected(self, rows: Mapping[str, int]) -> dict[str, int]:
@@ -258,7 +258,7 @@ class DemandMachine:
         choice = Choice(first=0, rows=self.expected(rows), distinct=distinct, window="rowid" if window else "")
         chosen = select(rule, self.layout, self.tables.dialect, choice)
         self.serve(chosen.searches)
-        sql, target = chosen.sql.sql("sqlite", normalize_functions=False), rule.head.relation
+        sql, target = chosen.text, rule.head.relation
         into = "" if target in self.told.relations else f"INSERT OR IGNORE INTO {quote(self.layout.tables[target])} "
         return into + sql, dict(chosen.parameters), window
 

@@ -161,7 +161,7 @@ class TableMachine:
         chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
         self.tables.serve(chosen.searches)
         target = quote(self.layout.tables[rule.head.relation])
-        sql = chosen.sql.sql("sqlite", normalize_functions=False)
+        sql = chosen.text
         self.derived += self._run(rule, _Statement(f"INSERT OR IGNORE INTO {target} {sql}", chosen.parameters))
 
     def _run(self, rule: Rule, statement: _Statement) -> int:
@@ -208,6 +208,6 @@ class TableMachine:
 
             chosen = select(unknown, self.layout, self.tables.dialect, Choice(first=position, table=table, rows=self.sizes))
             self.tables.serve(chosen.searches)
-            sql = chosen.sql.sql("sqlite", normalize_functions=False)
+            sql = chosen.text
             self.prepared[key] = _Statement(f"INSERT OR IGNORE INTO {quote(target)} {sql}", chosen.parameters)
         return self.prepared[key]

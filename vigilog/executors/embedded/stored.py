@@ -228,5 +228,5 @@ class StoredComponent:
         choice = Choice(variant.first, table, self.sizes, distinct, window=window)
         chosen = select(variant.rule, self.tables.layout, self.tables.dialect, choice)
         self.tables.serve(chosen.searches)
-        sql = chosen.sql.sql("sqlite", normalize_functions=False)
+        sql = chosen.text
         return f"INSERT OR IGNORE INTO {quote(self.work(rule.head.relation, kind))} {sql}", dict(chosen.parameters), rule.head.relation

@@ -195,7 +195,7 @@ class _Search:
         rows = machine.expected(self.reasoner.sizes) | {relation: size * size for relation, size in machine.sizes.items()}
         chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=rows))
         machine.serve(chosen.searches)
-        return _Instances(chosen.sql.sql("sqlite", normalize_functions=False), chosen.parameters, shown)
+        return _Instances(chosen.text, chosen.parameters, shown)
 
 
 def _named(rule: Rule) -> Rule:

@@ -444,7 +444,7 @@ class DemandMachine:
             expected = dict.fromkeys(self.layout.program.relations, WORK_ROWS) | {name: rows[name] for name in step.tables}
             choice = Choice(first=0, table=table, rows=expected, prefix=f"s{step.number}_", large=large)
             chosen = select(Amended(gone, large).rule(step.rule), self.layout, self.frames.dialect, choice)
-            texts = [part.sql(self.frames.dialect.name, normalize_functions=False) for part in (chosen.sql, *chosen.undefined)]
+            texts = [chosen.text, *chosen.undefined_texts]
             step.statements[key] = _Statement(texts[0], chosen.parameters, texts[1:])
         return step.statements[key]
 

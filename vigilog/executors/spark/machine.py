@@ -156,7 +156,7 @@ class FrameMachine:
             self._show(relation)
         for rule in self.rules:
             chosen = select(rule, self.layout, self.frames.dialect, Choice(rows=self.sizes, prefix=f"u{len(self.undefined)}_"))
-            self.undefined += [counting.sql(self.frames.dialect.name, normalize_functions=False) for counting in chosen.undefined]
+            self.undefined += chosen.undefined_texts
             self.undefined_parameters |= chosen.parameters
 
     def count_undefined(self) -> int:
@@ -321,7 +321,7 @@ class FrameMachine:
             choice = Choice(first=position, table=table, rows=self.sizes, prefix=f"r{len(self.texts)}_")
             chosen = select(rule, self.layout, self.frames.dialect, choice)
             self.parameters |= chosen.parameters
-            self.texts[key] = chosen.sql.sql(self.frames.dialect.name, normalize_functions=False)
+            self.texts[key] = chosen.text
         return self.texts[key]
 
     def _columns(self, relation: str) -> tuple[str, ...]:
