@@ -17,8 +17,6 @@ from typing import Any
 import httpx
 from websockets.sync.client import ClientConnection, connect
 
-from tests.conftest import BRIEF
-
 PROGRAM = """
 .decl edge(x: symbol, y: symbol)
 .decl blocked(x: symbol)
@@ -73,7 +71,7 @@ class Served:
         command = [sys.executable, "-m", "vigilog.cli.main", "serve", *known, "--data", str(self.data), "--port", str(self.port)]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [*command, "--no-spark", *self.options, *options], env=os.environ | BRIEF, stdout=subprocess.PIPE, stderr=log, text=True
+                [*command, "--no-spark", *self.options, *options], stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self.process.stdout is not None
         first = self.process.stdout.readline()

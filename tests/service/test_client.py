@@ -6,7 +6,9 @@ import asyncio
 import datetime
 import logging
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -457,6 +459,20 @@ def test_acknowledging_by_hand(shared: Served) -> None:
             assert next(changes).tx == first + 2
     with connect(shared.url) as client, client.subscribe("closure") as unnamed, pytest.raises(UsageError):
         unnamed.ack(0)
+
+
+def test_a_name_goes_on_while_its_position_is_written_down(serve: Serve) -> None:
+    with connect(serve().url) as client, ThreadPoolExecutor(1) as pool:
+        with client.subscribe("degree", name="cache", acknowledge=False) as changes:
+            client.tell(insert=edges("ab"))
+            assert [next(changes).tx for _ in range(2)] == [0, 1]
+            chain = {"edge": [(f"n{number}", f"n{number + 1}") for number in range(600)]}
+            long = pool.submit(client.tell, insert=chain)
+            changes.ack(1)
+            time.sleep(0.7)  # the server writes down every half second what it has heard, now after the long transaction
+            assert not long.done()
+        with client.subscribe("degree", name="cache") as changes:
+            assert next(changes).tx == long.result().tx == 2
 
 
 def test_a_name_is_taken_over(shared: Served) -> None:

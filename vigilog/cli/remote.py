@@ -104,18 +104,24 @@ def subscribe(
 
 
 def _follow(client: Client, view: list[str], bound: dict[str, str], *, once: bool, as_json: bool, **wishes: Any) -> None:
-    from vigilog.client import Disconnected, Snapshot
+    from vigilog.client import Change, Disconnected, Snapshot
 
     what = view if len(view) > 1 else view[0]
     with client.subscribe(what, bind=client.bound(view, bound), **wishes) as changes:
         last: Event | None = None
-        for event in changes.events():
-            if isinstance(event, Disconnected) and not isinstance(last, Disconnected):
-                print(f"{event.reason}; trying again", file=sys.stderr)
-            _print(event, changes.columns, as_json=as_json)
-            last = event
-            if once and isinstance(event, Snapshot):
-                break
+        try:
+            for event in changes.events():
+                if isinstance(event, Disconnected) and not isinstance(last, Disconnected):
+                    print(f"{event.reason}; trying again", file=sys.stderr)
+                _print(event, changes.columns, as_json=as_json)
+                last = event
+                sys.stdout.flush()
+                if once and isinstance(event, Snapshot):
+                    break
+        finally:  # Ctrl-C may come when a line is out and not yet acknowledged, which the next event does
+            sys.stdout.flush()
+            if wishes["name"] and isinstance(last, Change | Snapshot):
+                changes.ack(last.tx)
 
 
 def _print(event: Event, columns: Any, *, as_json: bool) -> None:
@@ -126,7 +132,6 @@ def _print(event: Event, columns: Any, *, as_json: bool) -> None:
             print(text)
     elif (answer := line(event, columns)) is not None:
         print(to_line(answer))
-    sys.stdout.flush()
 
 
 def ask(url: str, token: str | None, goal: str, at: int | None) -> None:

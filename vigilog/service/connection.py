@@ -101,6 +101,8 @@ class Connection:
         try:
             await self._do(read_client(data))
         except VigilogError as reason:
+            if reason.code == "id" and self.hub.stopping:
+                return None  # it does not know yet that its subscription has ended
             self.gate.refused(reason, self.socket)
             await self.say("error", {"code": reason.code, "message": reason.message}, id_of(data))
             if reason.code == "json":

@@ -66,6 +66,7 @@ class Hub:
         self.owned: Counter[str] = Counter()
         self.named: dict[Key, Subscription] = {}
         self.acknowledged: dict[Key, Remembered] = {}
+        self.noting = asyncio.Lock()  # who reads what was written down waits for what is being written
         self.unused: dict[str, float] = {}  # queries that nobody follows any more, and since when
         self.numbers = count(1)
         self.readers = ThreadPoolExecutor(MOST_READERS + 2, thread_name_prefix="reader")
@@ -396,12 +397,13 @@ class Hub:
 
     async def _note(self) -> None:
         """Writes down what was acknowledged."""
-        if self.acknowledged:
-            noting, self.acknowledged = self.acknowledged, {}
-            try:
-                await self._write(remember, self.db, noting)
-            except VigilogError:  # a disk that is full, say: the next time, then
-                self.acknowledged = noting | self.acknowledged
+        async with self.noting:
+            if self.acknowledged:
+                noting, self.acknowledged = self.acknowledged, {}
+                try:
+                    await self._write(remember, self.db, noting)
+                except VigilogError:  # a disk that is full, say: the next time, then
+                    self.acknowledged = noting | self.acknowledged
 
     def _forget_queries(self, age: float) -> None:
         """Drops queries that nobody has followed for some time."""
