@@ -13,15 +13,13 @@ from contextlib import contextmanager
 
 import pytest
 
-LASTING = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"  # little data, but thousands of plans, each compiled to code of its own
-QUICK = f"{LASTING} -XX:TieredStopAtLevel=1"  # in a process of its own that ends soon, little is worth compiling well
+JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=1"  # little data, but thousands of plans: little is worth compiling well
 
 # Spark compiles each plan to code, which takes longer than it saves where there are few rows. Every third golden program, and those on a cluster, are compiled all the same.
 CODE = {"spark.sql.codegen.wholeStage": ("true", "false"), "spark.sql.codegen.factoryMode": ("FALLBACK", "NO_CODEGEN")}
 NO_CODE = "".join(f";{key}={without}" for key, (_, without) in CODE.items())
-BRIEF = {"VIGILOG_SPARK_CONF": f"spark.driver.extraJavaOptions={QUICK}{NO_CODE}"}  # the environment of a process that ends soon
 
-os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={LASTING}{NO_CODE}")
+os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={JAVA}{NO_CODE}")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts processes beside it deaf to Ctrl-C, and they pass that on
 
@@ -34,9 +32,11 @@ def compiled() -> Iterator[None]:
     settings = session().conf
     for key, (usual, _) in CODE.items():
         settings.set(key, usual)
-    yield
-    for key, (_, without) in CODE.items():
-        settings.set(key, without)
+    try:
+        yield
+    finally:
+        for key, (_, without) in CODE.items():
+            settings.set(key, without)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

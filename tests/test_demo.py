@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BRIEF
-
 pytestmark = pytest.mark.apart
 ROOT = Path(__file__).parents[1]
 
@@ -25,7 +23,7 @@ def demo(folder: Path, *arguments: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
-        env=os.environ | BRIEF | {"TMPDIR": str(folder), "COLUMNS": "200"},
+        env=os.environ | {"TMPDIR": str(folder), "COLUMNS": "200"},
     )
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import QUICK
+from tests.conftest import JAVA
 from tests.golden import PROGRAMS, read_case
 from vigilog.core.errors import SparkUnavailable
 from vigilog.spark import session
@@ -88,8 +88,8 @@ def environment(folder: Path, changes: dict[str, str]) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.executorEnv.PYTHONPATH": str(folder / "site"),
         "spark.executor.memory": "512m",
-        "spark.driver.extraJavaOptions": QUICK,
-        "spark.executor.extraJavaOptions": QUICK,
+        "spark.driver.extraJavaOptions": JAVA,
+        "spark.executor.extraJavaOptions": JAVA,
     }
     (folder / "site").mkdir(exist_ok=True)
     (folder / "site" / "sitecustomize.py").write_text(NOT_INSTALLED)
@@ -127,7 +127,7 @@ def daemon(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
     home = Path(pyspark.__file__).parent
     env = environment(
-        folder, {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": QUICK}
+        folder, {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA}
     )
     log = (folder / f"{arguments[0].rpartition('.')[2]}.log").open("ab")
     with log:

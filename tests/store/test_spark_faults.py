@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BRIEF
 from tests.store.test_faults import FACTS, PROGRAM, insertion
 from vigilog.core.errors import DataError
 from vigilog.engine.backup import restore
@@ -138,7 +136,7 @@ def test_spark_dies(tmp_path: Path) -> None:
         db.close()
         """
     command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | BRIEF, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [
         "spark 0 []",
         "[('a', 'd'), ('b', 'd'), ('c', 'd')] 1",
