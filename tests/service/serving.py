@@ -185,13 +185,17 @@ class Talk:
         self.socket.send(json.dumps(message))
 
     def hear(self, kind: str = "", seconds: float = PATIENCE) -> Message:
-        """The next message; or, with a kind, the next of this one, what comes before it being left out if it is `progress` alone."""
+        """The next message that is not `progress`, which may come between any two others; it is to be of this kind, if one is named."""
         deadline = time.monotonic() + seconds
-        while True:
-            message: Message = json.loads(self.socket.recv(max(0.01, deadline - time.monotonic())))
-            if not kind or kind in message:
-                return message
-            assert "progress" in message, f"{kind} was to come, not {message}"
+        while "progress" in (message := self.next(deadline - time.monotonic())):
+            pass
+        assert kind in ("", *message), f"{kind} was to come, not {message}"
+        return message
+
+    def next(self, seconds: float = PATIENCE) -> Message:
+        """The next message, whatever it is."""
+        message: Message = json.loads(self.socket.recv(max(0.01, seconds)))
+        return message
 
     def subscribe(self, *, resumes: bool = False, since: int | None = None, **spec: Any) -> Message:
         self.say(subscribe=spec | ({} if since is None else {"from": since}))

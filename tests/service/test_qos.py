@@ -74,10 +74,8 @@ def test_nothing_is_said_of_what_came_and_went(server: Served) -> None:
     with server.following(view="closure", qos={"within": 1.5, "coalesce": True}) as talk:
         server.insert(("a", "b"))
         last = server.delete(("a", "b"))
-        said = talk.hear()
-        while said.get("progress", {}).get("tx") != last:
+        while (said := talk.next()).get("progress", {}).get("tx") != last:
             assert "change" not in said
-            said = talk.hear()
 
 
 def test_so_many_changes_or_so_long(server: Served) -> None:
@@ -116,9 +114,7 @@ def test_staleness_is_told_once_and_taken_back(server: Served) -> None:
     with server.following(view="closure", qos={"every": 3.0, "max_staleness": 0.5}) as talk:
         server.insert(("a", "b"))
         last = server.insert(("b", "c"))
-        said: list[Any] = []
-        while len(said) < 4:
-            said += [one for one in [talk.hear()] if "progress" not in one]
+        said = [talk.hear() for _ in range(4)]
         kinds = [next(iter(one)) for one in said]
         assert kinds in (["stale", "change", "change", "stale"], ["change", "stale", "change", "stale"]), kinds
         stale = [one["stale"] for one in said if "stale" in one]
@@ -133,12 +129,12 @@ def test_progress_and_heartbeat(server: Served) -> None:
         waiting.hear("pong")
         tx = server.insert(("a", "b"))
         began = time.monotonic()
-        while idle.hear() != {"progress": {"tx": tx}}:
+        while idle.next() != {"progress": {"tx": tx}}:
             pass
         news = time.monotonic() - began
-        assert idle.hear() == {"progress": {"tx": tx}}, "a heartbeat"
+        assert idle.next() == {"progress": {"tx": tx}}, "a heartbeat"
         assert time.monotonic() - began > news
-        said = waiting.hear()
+        said = waiting.next()
         assert said["progress"]["tx"] < tx, "what waits is not taken to be told"
 
 

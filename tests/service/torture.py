@@ -195,8 +195,7 @@ class Subscriber:
                 told.append(Told("progress", said["tx"]))
                 self.tx = max(self.tx, said["tx"])
             case "error", said:
-                # An id: what the client said has crossed the end of its subscription.
-                assert said["code"] in ("gap", "stopping", "definition", "id"), said
+                assert said["code"] in ("gap", "stopping", "definition"), said
                 self.gaps += said["code"] == "gap"
             case kind, said:
                 assert kind == "closing", (kind, said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -21,6 +22,7 @@ from vigilog.service.wire import FRAMES, frame
 GONE = (WebSocketDisconnect, ClientDisconnected, ConnectionError, RuntimeError)  # the client, in the words of the layers below
 RESTART, TOO_BIG, NO_TEXT, REFUSED = 1012, 1009, 1007, 1008
 MOST_ERRORS = 100.0  # a second, and at once; a client that is wrong more often is sent away
+MOST_ENDED = 1000  # subscriptions of a connection of which it is known that there was one
 
 
 class Connection:
@@ -34,6 +36,7 @@ class Connection:
         self.frames = known is not None
         self.push: Callable[[bytes], bool] = known["push"] if known else lambda _: False
         self.running: dict[Id | None, tuple[Subscription, asyncio.Task[None]]] = {}
+        self.ended: deque[Id | None] = deque(maxlen=MOST_ENDED)  # subscriptions that the server ended, which the client may not know yet
         self.token: str | None = None  # what the client said as one
         self.known = not gate.may_come_later(socket.headers)  # whether it has shown that it may come
         self.errors = Rate(MOST_ERRORS)
@@ -101,8 +104,6 @@ class Connection:
         try:
             await self._do(read_client(data))
         except VigilogError as reason:
-            if reason.code == "id" and self.hub.stopping:
-                return None  # it does not know yet that its subscription has ended
             self.gate.refused(reason, self.socket)
             await self.say("error", {"code": reason.code, "message": reason.message}, id_of(data))
             if reason.code == "json":
@@ -121,6 +122,8 @@ class Connection:
             self.gate.limit(rights)
             found = await self.hub.subscribe(self, said.subscribe, said.id, rights)
             self.running[said.id] = found, asyncio.create_task(self._run(found))
+        elif said.id in self.ended and said.id not in self.running and (said.ack is not None or said.progress is not None):
+            pass  # it has crossed the end of its subscription
         elif said.ack is not None:
             self.hub.acknowledge(self._own(said.id)[0], said.ack)
         elif said.progress is not None:
@@ -145,6 +148,7 @@ class Connection:
                 self.gate.refused(subscription.error, self.socket)
         finally:
             self.running.pop(subscription.id, None)
+            self.ended.append(subscription.id)
 
     async def _close(self, code: int, reason: str = "") -> None:
         with suppress(*GONE):
