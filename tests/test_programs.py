@@ -13,6 +13,7 @@ from vigilog import reference
 from vigilog.core.values import row_text, sorted_rows
 from vigilog.engine.evaluate import run
 from vigilog.engine.places import inputs, outputs
+from vigilog.executors.spark import machine
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
 from vigilog.files.writer import line_writer
@@ -50,9 +51,12 @@ def by_engine(program: Program, folder: Path, engine: str, undefined: bool | Non
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
 @pytest.mark.parametrize("treatment", ["reference", "embedded", "spark"])
-def test_result(case: Case, treatment: str, tmp_path: Path) -> None:
+def test_result(case: Case, treatment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Spark one in three as for users, one as if its rows were many."""
     case.write_facts(tmp_path)
     program = check(case.program, case.path.name).program
+    if CASES.index(case) % 3 == 1:
+        monkeypatch.setattr(machine, "SMALL_ROWS", 0)
     with compiled() if treatment == "spark" and CASES.index(case) % 3 == 0 else nullcontext():
         result = by_reference(program, tmp_path) if treatment == "reference" else by_engine(program, tmp_path, treatment, case.undefined)
     assert result == case.expect

@@ -532,6 +532,17 @@ def test_one_action_per_round_however_the_rows_swell(spark: SparkSession, monkey
     assert result.stats.statements - result.stats.rounds <= 2 + machine.MOST_SURPRISES
 
 
+@pytest.mark.parametrize("few", [machine.SMALL_ROWS, 0], ids=["few", "many"])
+def test_one_action_for_all_that_need_nothing_of_each_other(few: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "SMALL_ROWS", few)
+    views = [f".decl v{i}(x: number)\n.output v{i}\nv{i}(x + {i}) :- edge(x, _), x != {i}.\n" for i in range(8)]
+    above = ".decl all(x: number)\n.output all\n" + "".join(f"all(x) :- v{i}(x).\n" for i in range(8))
+    program = ".decl edge(x: number, y: number)\n" + "".join(views) + above
+    result = evaluate(program, {"edge": chain(9)}, "spark")
+    assert result.relations == evaluate(program, {"edge": chain(9)}).relations
+    assert result.stats.statements == 3, "eight views, the one above them, and what is undefined"
+
+
 def test_undefined_is_counted_alike(spark: SparkSession) -> None:
     text = ".decl q(x: number)\n.decl p(x: number)\n.output p\np(10 / x) :- q(x), x % 3 != 7, 1 / (x - 4) < 9.\n"
     counted = {engine: evaluate(text, {"q": [(x,) for x in range(6)]}, engine).stats.undefined for engine in ("embedded", "spark")}

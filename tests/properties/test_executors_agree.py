@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.properties.programs import programs
 from vigilog import reference
 from vigilog.engine.evaluate import evaluate
+from vigilog.executors.spark import machine
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show
@@ -33,10 +36,11 @@ def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "embedded")
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=CALM)
-@given(programs())
-def test_spark_agrees_with_the_reference(drawn: Drawn) -> None:
-    assert_agrees(drawn, "spark")
+@settings(max_examples=12, deadline=None, suppress_health_check=CALM)
+@given(programs(), st.sampled_from([machine.SMALL_ROWS, 3, 0]))
+def test_spark_agrees_with_the_reference(drawn: Drawn, few: int) -> None:
+    with patch.object(machine, "SMALL_ROWS", few):
+        assert_agrees(drawn, "spark")
 
 
 @settings(max_examples=70, deadline=None, suppress_health_check=CALM)

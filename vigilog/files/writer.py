@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
 
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, row_text
@@ -18,18 +17,23 @@ from vigilog.files.place import Place
 from vigilog.files.reader import NULLARY
 
 
-def write(place: Place, rows: Iterable[Row], file: TextIO) -> None:
+def write_file(place: Place, rows: Iterable[Row], path: Path) -> None:
     """Writes rows, in the order given, in the place's format."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(_lines(place, rows))
+
+
+def _lines(place: Place, rows: Iterable[Row]) -> Iterator[str]:
     if place.format == "json":
         for row in rows:
             record = {c: t.to_json(v) for c, t, v in zip(place.columns, place.types, row, strict=True)}
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            yield json.dumps(record, ensure_ascii=False) + "\n"
         return
     line = line_writer(place)
     if place.headers:
-        file.write(line(place.columns))
+        yield line(place.columns)
     for row in rows:
-        file.write(line(row_text(place.types, row)))
+        yield line(row_text(place.types, row))
 
 
 def line_writer(place: Place) -> Callable[[Iterable[str]], str]:

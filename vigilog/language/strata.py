@@ -57,6 +57,24 @@ def components(program: Program) -> tuple[Component, ...]:
     return tuple(found)
 
 
+def layers(program: Program) -> tuple[tuple[Component, ...], ...]:
+    """The same components by layers: those of one need only what is in the layers before it.
+
+    >>> from vigilog.language.parser import parse
+    >>> [[str(c) for c in layer] for layer in layers(parse("q(x) :- p(x), !s(x). p(x) :- e(x, y), p(y). p(x) :- b(x). s(x) :- b(x)."))]
+    [['p', 's'], ['q']]
+    """
+    reads, depth = _reads(program), dict[str, int]()
+    found: list[list[Component]] = []
+    for component in components(program):
+        needed = {other for name in component.relations for other in reads[name]} - set(component.relations)
+        level = max((depth[name] + 1 for name in needed if name in depth), default=0)
+        depth |= dict.fromkeys(component.relations, level)
+        found += [[]] * (level == len(found))
+        found[level] = [*found[level], component]
+    return tuple(map(tuple, found))
+
+
 def _reads(program: Program) -> dict[str, set[str]]:
     """For each derived relation those that its rules read."""
     reads: dict[str, set[str]] = {}

@@ -15,7 +15,7 @@ from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
-from vigilog.files.writer import write
+from vigilog.files.writer import write_file
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
 from vigilog.planning.layout import FileLayout, Layout
@@ -74,8 +74,7 @@ class EmbeddedEvaluation:
 
     def write(self, place: Place, path: Path | None) -> None:
         if path is not None and place.text:
-            with path.open("w", encoding="utf-8", newline="") as file:
-                write(place, self.rows(place.relation), file)
+            write_file(place, self.rows(place.relation), path)
         else:
             from vigilog.core.arrow import to_arrow
             from vigilog.spark import session, sinks

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 from vigilog.core.arrow import from_arrow
 from vigilog.core.errors import DataError
-from vigilog.core.values import Row
+from vigilog.core.values import Row, sorted_rows
 from vigilog.executors.evaluation import Stats
-from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.spark.frames import ROWS_A_PARTITION, Frames
 from vigilog.executors.spark.machine import FrameMachine
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
-from vigilog.language.strata import components
+from vigilog.files.writer import write_file
 from vigilog.language.syntax import Program
 from vigilog.spark.session import session
 from vigilog.spark.sinks import in_order, write
@@ -42,8 +41,7 @@ class SparkEvaluation:
         try:
             for relation in program.relations:
                 self._load(relation, sources.get(relation))
-            for component in components(program):
-                self.stats.rounds += fixpoint(component, self.machine, watch)
+            self.stats.rounds = self.machine.evaluate()
             self.stats.undefined = self.machine.count_undefined()
         except BaseException:
             self.close()
@@ -74,12 +72,18 @@ class SparkEvaluation:
         return self.machine.whole(relation)
 
     def rows(self, relation: str) -> Iterator[Row]:
-        frame, number = self.frame(relation), self.count(relation)
+        number, here = self.count(relation), self.machine.here(relation)
         if not self.program.relations[relation].attributes:
             return iter([()] * number)
-        return from_arrow(self.layout.types[relation], self.frames.act(in_order(frame, few=number <= ROWS_A_PARTITION).toArrow))
+        if here is not None:
+            return iter(sorted_rows(from_arrow(self.layout.types[relation], here)))
+        ordered = in_order(self.frame(relation), few=number <= ROWS_A_PARTITION)
+        return from_arrow(self.layout.types[relation], self.frames.act(ordered.toArrow))
 
     def write(self, place: Place, path: Path | None) -> None:
+        if path is not None and place.text and self.machine.here(place.relation) is not None:
+            write_file(place, self.rows(place.relation), path)
+            return
         few = self.count(place.relation) <= ROWS_A_PARTITION
         self.frames.act(lambda: write(self.frames.session, self.frame(place.relation), place, path, few=few))
 

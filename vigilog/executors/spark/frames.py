@@ -69,8 +69,11 @@ class Frames:
 
     def local(self, relation: str, rows: Sequence[Row]) -> DataFrame:
         """Rows that are in this process as a frame."""
+        return self.frame(relation, self.table(relation, rows))
+
+    def table(self, relation: str, rows: Sequence[Row]) -> pa.Table:
         given: Sequence[Row] = rows if self.layout.program.relations[relation].attributes else [(True,) for _ in rows]
-        return self.frame(relation, to_arrow(self.layout.columns[relation], self.layout.types[relation], given))
+        return to_arrow(self.layout.columns[relation], self.layout.types[relation], given)
 
     def frame(self, relation: str, table: pa.Table) -> DataFrame:
         return to_frame(self.session, self.layout.types[relation], table)

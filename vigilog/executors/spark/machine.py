@@ -1,7 +1,8 @@
 """The frames of one component at a time.
 
 A relation is a list of parts. In each round all rules of the component go into one query, whose result is settled by one action: the new rows of all
-its relations, told apart by a tag. A few new rows are brought to the driver, and go back as a local relation; many stay where they are, with their lineage cut.
+its relations, told apart by a tag. Where there are few rows, several components without recursion are one. A few new rows are brought to the driver, and go back as a local relation if rules
+read them; many stay where they are, with their lineage cut.
 When a relation has many parts, the next action merges the small ones in passing.
 
 The query is one SQL text, which Spark plans several times faster than the same as chained DataFrame calls. New rows keep the partitioning of the `DISTINCT` that made them,
@@ -14,7 +15,7 @@ that is never reached. It costs nothing in one partition; in several it brings a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
@@ -24,9 +25,10 @@ import pyarrow.compute as pc
 
 from vigilog.core.arrow import arrow_schema
 from vigilog.core.values import Row
-from vigilog.executors.fixpoint import facts, recursive_positions
+from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
+from vigilog.executors.spark import frames as sizes
 from vigilog.executors.spark.frames import Frames
-from vigilog.language.strata import Component
+from vigilog.language.strata import Component, dependencies, layers
 from vigilog.language.syntax import Atom, Rule, is_fact
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 SMALL_ROWS = 1_000  # up to so many new rows come to the driver
 LOCAL_ROWS = 20_000  # up to so many of them stay there
 MOST_PARTS = 6
+MOST_TOGETHER = 10  # relations without recursion that are computed by one action
 NO_LIMIT = 2**31 - 1  # the largest that Spark knows
 ROUNDS_UNBOUNDED = 10  # so many rounds may estimates grow in several partitions
 MOST_SURPRISES = 2  # so often in a component may few recent rows turn out to give many new ones, which costs an action more
@@ -51,6 +54,7 @@ class _Relation:
     parts: list[tuple[str, int]] = field(default_factory=list)
     local: pa.Table | None = None
     local_view: str = ""
+    local_shown: int = 0
     recent: int = 0
 
 
@@ -63,10 +67,11 @@ class FrameMachine:
         self.numbers = count()
         self.undefined: list[str] = []
         self.undefined_parameters: dict[str, str] = {}
+        self.undefined_reads: set[str] = set()
         self.parameters: dict[str, str] = {}
         self.component = Component((), (), False)
-        for relation in self.relations:
-            self._show(relation)
+        self.stale = set(self.relations)  # what is not to be seen as it is now
+        self.modest = True  # whether few rows have given few so far, where no recursion was
 
     def load(self, relation: str, frame: DataFrame) -> int:
         """Settles the rows of a source; gives the number of rows that the source marks as refused."""
@@ -76,29 +81,54 @@ class FrameMachine:
         if REFUSED in frame.columns:
             counts["refused"] = F.count_if(F.col(REFUSED))
         done, found = self.frames.settle(frame.distinct(), counts)
-        self._add_part(relation, done.select(*(F.col(f"`{name}`") for name in self._columns(relation))), found["rows"])
-        self._show(relation)
+        self.take(relation, done.select(*(F.col(f"`{name}`") for name in self._columns(relation))), found["rows"])
         return found.get("refused", 0)
 
     def take(self, relation: str, frame: DataFrame, rows: int) -> None:
         """Takes rows that are settled and distinct already."""
         self._add_part(relation, frame, rows)
-        self._show(relation)
+        self.stale.add(relation)
 
     def state(self, relation: str, rows: Iterable[Row]) -> None:
         """Takes rows that are in this process: no action, unless there are many."""
         distinct = list(dict.fromkeys(rows))
-        frame = self.frames.local(relation, distinct)
         if len(distinct) > LOCAL_ROWS:
-            self.load(relation, frame)
+            self.load(relation, self.frames.local(relation, distinct))
         elif distinct:
-            self.take(relation, frame, len(distinct))
+            self._keep(relation, self.frames.table(relation, distinct))
 
     def whole(self, relation: str) -> DataFrame:
         """All rows of a relation."""
         return self.frames.sql(f"SELECT * FROM ({self._parts(relation)})", {})
 
+    def here(self, relation: str) -> pa.Table | None:
+        """All rows of a relation, if they are on the driver."""
+        known = self.relations[relation]
+        if known.parts:
+            return None
+        return self.frames.table(relation, []) if known.local is None else known.local
+
     # -- rounds
+
+    def evaluate(self) -> int:
+        """Computes all relations; gives the number of rounds."""
+        rounds = 0
+        for layer in layers(self.layout.program):
+            for component in self._together(layer):
+                rounds += fixpoint(component, self, self.frames.watch)
+        return rounds
+
+    def _together(self, layer: Sequence[Component]) -> Iterable[Component]:
+        """The components of a layer; those without recursion are taken together where there are few rows, for what an action costs then is the action itself."""
+        plain = [component for component in layer if not component.recursive]
+        if len(plain) < 2 or sum(self.sizes.values()) > sizes.ROWS_A_PARTITION:
+            yield from layer
+            return
+        yield from (component for component in layer if component.recursive)
+        for start in range(0, len(plain), MOST_TOGETHER):
+            some = plain[start : start + MOST_TOGETHER]
+            relations = tuple(relation for component in some for relation in component.relations)
+            yield Component(relations, tuple(rule for component in some for rule in component.rules), False)
 
     def start(self, component: Component) -> int:
         self.component = component
@@ -113,6 +143,8 @@ class FrameMachine:
         self.texts: dict[tuple[int, int | None], str] = {}
         self.parameters = {}
         self.surprises = self.unbounded = 0
+        read = {atom.relation for rule in self.rules for atom, _ in dependencies(rule)}
+        self._see(read)
         self.frames.prepare(component.recursive, sum(self.sizes.values()))
         candidates: dict[str, list[str]] = {relation: [] for relation in component.relations}
         first = [rule for rule in self.rules if not recursive_positions(rule, component)]
@@ -125,13 +157,13 @@ class FrameMachine:
             candidates[relation].append(f"SELECT * FROM {view}")
         for rule in first:
             candidates[rule.head.relation].append(self._select(rule, None))
-        fresh = self._settle(candidates, small=False)
+        fresh = self._settle(candidates, small=self.modest and sum(self.sizes[relation] for relation in read) <= SMALL_ROWS)
+        self.modest &= not self.surprises
         self.derived += sum(fresh.values())
-        for relation in component.relations:
+        for relation in component.relations if component.recursive else ():
+            self.relations[relation].recent = self.sizes[relation]
             self._show(relation)
-            if component.recursive:
-                self.relations[relation].recent = self.sizes[relation]
-                self.frames.show(self._recent(relation), self.whole(relation), self.sizes[relation])
+            self.frames.show(self._recent(relation), self.whole(relation), self.sizes[relation])
         return sum(self.sizes[relation] for relation in component.relations)
 
     def advance(self) -> int:
@@ -153,16 +185,19 @@ class FrameMachine:
     def finish(self) -> None:
         for relation in self.component.relations:
             self.relations[relation].recent = 0
-            self._show(relation)
+        self.stale.update(self.component.relations)
         for rule in self.rules:
             chosen = select(rule, self.layout, self.frames.dialect, Choice(rows=self.sizes, prefix=f"u{len(self.undefined)}_"))
-            self.undefined += chosen.undefined_texts
-            self.undefined_parameters |= chosen.parameters
+            if chosen.undefined:
+                self.undefined += chosen.undefined_texts
+                self.undefined_parameters |= chosen.parameters
+                self.undefined_reads.update(atom.relation for atom, _ in dependencies(rule))
 
     def count_undefined(self) -> int:
         """In how many cases a functor of some rule had no value: one action, none if no rule has such a functor."""
         if not self.undefined:
             return 0
+        self._see(self.undefined_reads)
         text = f"SELECT sum(n) FROM ({' UNION ALL '.join(self.undefined)})"
         return int(self.frames.act(lambda: self.frames.sql(text, self.undefined_parameters).collect())[0][0] or 0)
 
@@ -240,27 +275,39 @@ class FrameMachine:
     def _add_local(self, relations: Sequence[str], table: pa.Table) -> dict[str, int]:
         result = {}
         for index, relation in enumerate(relations):
-            known = self.relations[relation]
             rows = table.filter(pc.equal(table[TAG], index)).select([f"c{index}_{i}" for i in range(len(self._columns(relation)))])
             rows = pa.Table.from_arrays(rows.columns, schema=arrow_schema(self._columns(relation), self.layout.types[relation]))
             result[relation] = rows.num_rows
-            self.frames.show(self._recent(relation), self.frames.frame(relation, rows), rows.num_rows)
-            if not rows.num_rows:
-                continue
-            self.sizes[relation] += rows.num_rows
-            known.local = rows if known.local is None else pa.concat_tables([known.local, rows])
-            known.local_view = known.local_view or f"{self.layout.tables[relation]}__local_{next(self.numbers)}"
-            self.frames.show(known.local_view, self.frames.frame(relation, known.local))
-            if known.local.num_rows > LOCAL_ROWS:
-                self._close_local(relation)
+            if self.component.recursive:
+                self.frames.show(self._recent(relation), self.frames.frame(relation, rows), rows.num_rows)
+            if rows.num_rows:
+                self._keep(relation, rows)
         return result
+
+    def _keep(self, relation: str, rows: pa.Table) -> None:
+        """Adds rows to those of a relation that are on the driver."""
+        known = self.relations[relation]
+        self.sizes[relation] += rows.num_rows
+        self.stale.add(relation)
+        known.local = rows if known.local is None else pa.concat_tables([known.local, rows])
+        if known.local.num_rows > LOCAL_ROWS:
+            self._close_local(relation)
 
     def _close_local(self, relation: str) -> None:
         """What is on the driver becomes a part like others, to be merged with them."""
         known = self.relations[relation]
         if known.local is not None:
-            known.parts.append((known.local_view, known.local.num_rows))
-            known.local, known.local_view = None, ""
+            known.parts.append((self._local_view(relation, known.local), known.local.num_rows))
+            known.local, known.local_view, known.local_shown = None, "", 0
+
+    def _local_view(self, relation: str, rows: pa.Table) -> str:
+        """What is on the driver, visible to SQL."""
+        known = self.relations[relation]
+        if known.local_shown != rows.num_rows:
+            known.local_view = known.local_view or f"{self.layout.tables[relation]}__local_{next(self.numbers)}"
+            self.frames.show(known.local_view, self.frames.frame(relation, rows))
+            known.local_shown = rows.num_rows
+        return known.local_view
 
     def _add_part(self, relation: str, part: DataFrame, rows: int) -> None:
         view = self.frames.show(f"{self.layout.tables[relation]}__part_{next(self.numbers)}", part)
@@ -304,7 +351,7 @@ class FrameMachine:
 
     def _parts(self, relation: str) -> str:
         known = self.relations[relation]
-        views = [view for view, _ in known.parts] + ([known.local_view] if known.local is not None else [])
+        views = [view for view, _ in known.parts] + ([] if known.local is None else [self._local_view(relation, known.local)])
         if not views:
             views = [self.frames.show(f"{self.layout.tables[relation]}__none", self.frames.local(relation, []))]
         return " UNION ALL ".join(f"SELECT * FROM {view}" for view in views)
@@ -329,6 +376,12 @@ class FrameMachine:
 
     def _recent(self, relation: str) -> str:
         return f"{self.layout.tables[relation]}__recent"
+
+    def _see(self, relations: Collection[str]) -> None:
+        """Makes sure that relations are to be seen as they are now."""
+        for relation in self.stale.intersection(relations):
+            self._show(relation)
+        self.stale.difference_update(relations)
 
     def _show(self, relation: str) -> None:
         growing = relation in self.component.relations and self.component.recursive

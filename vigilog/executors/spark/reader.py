@@ -14,14 +14,12 @@ from vigilog.core.values import Row
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
-from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.frames import Frames, new_tag
 from vigilog.executors.spark.machine import FrameMachine
 from vigilog.executors.spark.stored import Snapshot, apart, rows_of
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
-from vigilog.language.strata import components
 from vigilog.language.syntax import Declaration, Program
 from vigilog.rewriting.magic import magic
 from vigilog.rewriting.normalize import normalize
@@ -51,8 +49,7 @@ def evaluated(
         machine = FrameMachine(frames)
         for name in plain.relations.keys() & given.keys():
             machine.take(name, given[name].exact, given[name].rows)
-        for component in components(plain):
-            stats.rounds += fixpoint(component, machine, watch)
+        stats.rounds += machine.evaluate()
         stats.derived += machine.derived
         yield machine
 
