@@ -459,7 +459,7 @@ def test_max_rounds_lets_pass_what_ends(tmp_path: Path) -> None:
 def test_timeout_stops_what_diverges(tmp_path: Path) -> None:
     started = time.monotonic()
     ended = run(tmp_path, DIVERGES, "--timeout", "0.5")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert (ended.status, ended.out) == (1, "")
     assert re.match(r"error\[timeout\]: n did not .* 0\.5 s", ended.err)
     assert "--timeout" in ended.err
@@ -470,7 +470,7 @@ def test_timeout_stops_one_large_join(tmp_path: Path) -> None:
     program = ".decl m(x: number)\n.input m\n.decl n(x: number)\n.output n\nn(x) :- m(x), m(y), m(z), m(w), x + y + z + w = -1.\n"
     started = time.monotonic()
     ended = run(tmp_path, program, "--timeout", "0.5", m_facts="".join(f"{i}\n" for i in range(2000)))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     assert ended.status == 1
     assert ended.err.startswith("error[timeout]: n did not")
 
@@ -496,7 +496,7 @@ def interrupted(folder: Path, after: float = 0.5) -> Ended:
         assert running.poll() is None, "it was to run for ever"
         running.send_signal(signal.SIGINT)
         try:
-            out, err = running.communicate(timeout=8)
+            out, err = running.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             running.kill()
             raise
@@ -554,7 +554,7 @@ def test_a_terminal_sees_a_progress_bar(tmp_path: Path) -> None:
             if not part:
                 break
             seen += part
-        out, _ = running.communicate(timeout=10)
+        out, _ = running.communicate(timeout=60)
     os.close(ours)
     assert (running.returncode, out) == (1, b"")
     assert re.search(rb"n\b.*round [\d,]+, [\d,]+ rows so far", seen)
@@ -569,7 +569,7 @@ def test_a_reader_that_leaves_is_no_traceback(tmp_path: Path) -> None:
         assert running.stdout.readline() == "---------------\n"
         running.stdout.close()
         assert running.stderr.read() == ""
-        running.wait(timeout=20)
+        running.wait(timeout=60)
     assert running.returncode in (0, 1, -signal.SIGPIPE, 128 + signal.SIGPIPE)
 
 
