@@ -131,7 +131,9 @@ def test_status_and_verify(folder: Path) -> None:
     done = vigilog(folder, "verify", "d")
     assert done.status == 0 and done.out.endswith("parts as they should be, 0 problems (by reference)\n")
     data = (folder / "d" / "vigilog.db").read_bytes()
-    (folder / "d" / "vigilog.db").write_bytes(data.replace(b"\x0f\x0fac", b"\x0f\x0fax"))  # two texts of one character: a row of the stored view
+    (folder / "d" / "vigilog.db").write_bytes(
+        data.replace(b"\x0f\x0fac", b"\x0f\x0fax")
+    )  # two texts of one character: a row of the stored view
     done = vigilog(folder, "verify", "d")
     assert done.status == 1 and "WRONG stored closure: ('a', 'x') should not be there, ('a', 'c') should be there\n" in done.out
     assert vigilog(folder, "verify", "d", "--by", "magic").status == 2

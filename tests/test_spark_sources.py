@@ -149,8 +149,9 @@ SINKS = {
 }
 
 
-@pytest.mark.parametrize("engine", ["spark", "embedded"])
-def test_what_is_written_reads_back(engine: str, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("engine", "few"), [("spark", 0), ("spark", machine.SMALL_ROWS), ("embedded", 0)], ids=["many", "few", "embedded"])
+def test_what_is_written_reads_back(engine: str, few: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "SMALL_ROWS", few)
     write_text(tmp_path / "given.facts", ROWS)
     pyarrow.parquet.write_table(to_arrow("snufbdtc", TYPES, QUOTED), tmp_path / "given_quoted.parquet")
     writing = f".decl given, given_quoted({COLUMNS})\n.input given\n.input given_quoted(IO=parquet)\n"
@@ -171,6 +172,19 @@ def test_what_is_written_reads_back(engine: str, spark: SparkSession, tmp_path: 
     assert lines == ["→".join("snufbdtc"), *("→".join(row_text(TYPES, row)) for row in sorted(ROWS)), ""]
     hidden = [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")]
     assert hidden == []
+
+
+def test_text_is_the_same_whoever_writes_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow.parquet.write_table(to_arrow("snufbdtc", TYPES, QUOTED), tmp_path / "r.parquet")
+    program = f".decl r({COLUMNS})\n.input r(IO=parquet)\n"
+    for name, options in {"records": "IO=json", "quoted": "rfc4180=true", "headed": "IO=csv"}.items():
+        program += f".decl {name}({COLUMNS})\n.output {name}({options})\n{name}(s, n, u, f, b, d, t, c) :- r(s, n, u, f, b, d, t, c).\n"
+    texts = []
+    for engine, few in (("embedded", 0), ("spark", 0), ("spark", machine.SMALL_ROWS)):
+        monkeypatch.setattr(machine, "SMALL_ROWS", few)
+        run(check(program).program, tmp_path, tmp_path / "out", engine, Watch())
+        texts.append({path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()})
+    assert len(texts[0]) == 3 and texts[0] == texts[1] == texts[2]
 
 
 def test_text_at_a_uri_is_a_folder_that_reads_back(spark: SparkSession, tmp_path: Path) -> None:

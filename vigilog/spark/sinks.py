@@ -62,8 +62,8 @@ def _lines(frame: DataFrame, place: Place, *, few: bool, headed: bool = False) -
     frame = frame.toDF(*names)
     if place.format == "json":
         cells = zip(names, place.types, place.columns, strict=True)
-        fields = [_json_cell(type_, F.col(name)).alias(column) for name, type_, column in cells]
-        return in_order(frame, few=few).select(F.to_json(F.struct(*fields)).alias("line"))
+        fields = [F.concat(F.lit(f'"{column}": '), _json_cell(type_, F.col(name))) for name, type_, column in cells]
+        return in_order(frame, few=few).select(F.concat(F.lit("{"), F.concat_ws(", ", *fields), F.lit("}")).alias("line"))
     line = _line(place, [text_of(type_, F.col(name)) for name, type_ in zip(names, place.types, strict=True)])
     if not headed:
         return in_order(frame, few=few).select(line.alias("line"))
@@ -107,7 +107,14 @@ def text_of(type_: Type, cell: Column) -> Column:
 
 
 def _json_cell(type_: Type, cell: Column) -> Column:
-    return text_of(type_, cell) if type_.kind in ("date", "timestamp", "decimal") else cell
+    """A value as this process writes it in JSON, too."""
+    from pyspark.sql import functions as F
+
+    text = text_of(type_, cell)
+    if type_.kind in ("number", "unsigned", "float", "boolean"):
+        return text
+    listed = F.to_json(F.array(text))
+    return F.substr(listed, F.lit(2), F.length(listed) - 2)
 
 
 def _one_file(lines: DataFrame, place: Place, path: Path, *, few: bool) -> None:
