@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from vigilog.executors.embedded.demand import DemandMachine, Plan
-from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Program, Rule, atoms
 from vigilog.planning.select import Choice, select
@@ -125,9 +125,9 @@ class Counter:
         proved = f"EXISTS (SELECT 1 FROM {self.counts} AS o WHERE {same} AND {NUMBER} > 0)"
         lost = execute(f"INSERT INTO {minus} {rows} WHERE NOT {proved} AND {there}").rowcount
         gained = execute(f"INSERT INTO {plus} {rows} WHERE {proved} AND NOT {there}").rowcount
-        execute(f"DELETE FROM {self.counts} WHERE {NUMBER} = 0 AND ({self.columns}) IN (SELECT {self.columns} FROM {self.touched})")
+        execute(f"DELETE FROM {self.counts} WHERE {NUMBER} = 0 AND {among(columns, self.touched)}")
         if lost:
-            execute(f"DELETE FROM {self.own} WHERE ({self.columns}) IN (SELECT * FROM {minus})")
+            execute(f"DELETE FROM {self.own} WHERE {among(columns, minus)}")
         if gained:
             execute(f"INSERT INTO {self.own} SELECT * FROM {plus}")
         execute(f"DELETE FROM {self.touched}")

@@ -15,7 +15,7 @@ from vigilog.executors.embedded.counted import Counter
 from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.stored import StoredComponent
-from vigilog.executors.embedded.tables import FEW, Tables, quote
+from vigilog.executors.embedded.tables import FEW, Tables, among, quote
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
 from vigilog.language.strata import Component, components
@@ -183,14 +183,15 @@ class Maintainer:
 
     def _base_statements(self, relation: str) -> _BaseStatements:
         marks = ", ".join("?" for _ in self.layout.columns[relation])
-        table, columns = quote(self.layout.tables[relation]), ", ".join(map(quote, self.layout.columns[relation]))
+        table, names = quote(self.layout.tables[relation]), [*map(quote, self.layout.columns[relation])]
+        columns = ", ".join(names)
         minus, plus = (quote(self._name(relation, kind)) for kind in CHANGE)
         return _BaseStatements(
             minus=f"INSERT INTO {minus} VALUES ({marks})",
             plus=f"INSERT INTO {plus} VALUES ({marks})",
             delete=f"DELETE FROM {table} WHERE ({columns}) = ({marks})",
             insert=f"INSERT INTO {table} VALUES ({marks})",
-            delete_all=f"DELETE FROM {table} WHERE ({columns}) IN (SELECT {columns} FROM {minus})",
+            delete_all=f"DELETE FROM {table} WHERE {among(names, minus)}",
             insert_all=f"INSERT INTO {table} SELECT {columns} FROM {plus}",
         )
 

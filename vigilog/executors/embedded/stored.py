@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vigilog.executors.embedded.prove import Prover
-from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.executors.fixpoint import recursive_positions
 from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Program, Rule, atoms
@@ -176,8 +176,8 @@ class StoredComponent:
 
     def _delete(self, table: str, relation: str, kind: str) -> None:
         """Deletes from a table the rows of a work table."""
-        listed = self.columns[relation]
-        self.tables.execute(f"DELETE FROM {table} WHERE ({listed}) IN (SELECT {listed} FROM {self._table(relation, kind)})")
+        columns = [*map(quote, self.tables.layout.columns[relation])]
+        self.tables.execute(f"DELETE FROM {table} WHERE {among(columns, self._table(relation, kind))}")
 
     def _clear(self, relation: str, kind: str) -> None:
         self.tables.execute(f"DELETE FROM {self._table(relation, kind)}")

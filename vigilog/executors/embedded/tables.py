@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -354,3 +354,15 @@ def _private(resident: bool) -> sqlite3.Connection:
 
 def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def among(columns: Sequence[str], table: str) -> str:
+    """The condition that a row is one of a table's; the names are quoted.
+
+    SQLite would look it up along any index of that table. If the index has the columns in another order, it takes their values for values of each other's types, and does not find
+    a text that looks like a number (seen in 3.40). A `+` before a column makes it do without.
+
+    >>> among(['"x"', '"y"'], '"gone"')
+    '("x", "y") IN (SELECT +"x", +"y" FROM "gone")'
+    """
+    return f"({', '.join(columns)}) IN (SELECT {', '.join(f'+{column}' for column in columns)} FROM {table})"
