@@ -9,6 +9,7 @@ from vigilog.core.errors import Finding, Findings
 from vigilog.language.names import check_names
 from vigilog.language.parser import parse
 from vigilog.language.safety import check_safety
+from vigilog.language.scope import with_own_targets
 from vigilog.language.strata import check_stratified, dependencies
 from vigilog.language.syntax import Program, Rule, variables
 from vigilog.language.types import elaborate
@@ -30,6 +31,7 @@ def check(program: Program | str, name: str = "program") -> Checked:
     """
     if isinstance(program, str):
         program = parse(program, name)
+    program = program.with_rules(tuple(map(with_own_targets, program.rules)))
     findings = Findings()
     check_names(program, findings)
     typed = program if findings.errors else elaborate(program, findings)

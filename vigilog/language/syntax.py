@@ -7,7 +7,7 @@ the places do not count for equality, so that `parse(print(program)) == program`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -304,14 +304,18 @@ def rename(term: Term, bindings: Mapping[str, Term]) -> Term:
 
 
 def rename_literal(literal: Literal, bindings: Mapping[str, Term]) -> Literal:
+    return map_terms(literal, lambda term: rename(term, bindings))
+
+
+def map_terms(literal: Literal, change: Callable[[Term], Term]) -> Literal:
+    """The literal with each term that stands directly in it changed."""
     match literal:
         case Atom() | Constraint():
-            return replace(literal, args=tuple(rename(arg, bindings) for arg in literal.args))
+            return replace(literal, args=tuple(map(change, literal.args)))
         case Negation():
-            inner = rename_literal(literal.literal, bindings)
+            inner = map_terms(literal.literal, change)
             assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
             return replace(literal, literal=inner)
         case Disjunction():
-            branches = tuple(tuple(rename_literal(part, bindings) for part in branch) for branch in literal.branches)
-            return replace(literal, branches=branches)
+            return replace(literal, branches=tuple(tuple(map_terms(part, change) for part in branch) for branch in literal.branches))
     return literal
