@@ -174,6 +174,20 @@ def test_what_is_written_reads_back(engine: str, few: int, spark: SparkSession, 
     assert hidden == []
 
 
+@pytest.mark.parametrize(("column", "value"), [("date", "1582-10-05"), ("timestamp", "1582-10-14T23:59:59Z")])
+def test_days_that_orc_does_not_have(column: str, value: str, spark: SparkSession, tmp_path: Path) -> None:
+    """It would silently write others."""
+    program = f".decl d(x: {column})\n.output d(IO=orc)\n"
+    for engine in ("spark", "embedded"):
+        with pytest.raises(DataError, match=r"d\.orc: d has a day .* 1582-10-05 to 1582-10-14; IO=parquet has them"):
+            run(check(f'{program}d("{value}").').program, tmp_path, tmp_path / "out", engine, Watch())
+        assert not (tmp_path / "out").exists()
+    kept = {"date": ["1582-10-04", "1582-10-15"], "timestamp": ["1582-10-04T23:59:59.000000Z", "1582-10-15T00:00:00.000000Z"]}[column]
+    run(check(program + "".join(f'd("{day}").' for day in kept)).program, tmp_path, tmp_path / "out", "spark", Watch())
+    back = derive(f".decl d(x: {column})\n.input d(IO=orc)\n.output d\n", tmp_path / "out", "spark")
+    assert [row_text(check(program).program.relations["d"].types, row)[0] for row in back["d"]] == kept
+
+
 def test_text_is_the_same_whoever_writes_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pyarrow.parquet.write_table(to_arrow("snufbdtc", TYPES, QUOTED), tmp_path / "r.parquet")
     program = f".decl r({COLUMNS})\n.input r(IO=parquet)\n"

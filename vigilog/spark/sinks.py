@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _BROKEN = "VIGILOG_LINE_DOES_NOT_READ_BACK"
 _HEADER = "__header"
+_NO_DAY = "VIGILOG_DAY_THAT_ORC_DOES_NOT_HAVE"
 
 
 def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | None, *, few: bool = False) -> None:
@@ -31,7 +32,8 @@ def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | No
         if place.format == "table":
             _named(frame, place).write.mode("overwrite").saveAsTable(target)
         elif place.format in ("parquet", "orc"):
-            _named(frame, place).write.mode("overwrite").format(place.format).save(target)
+            whole = _with_days_of_orc(frame, place) if place.format == "orc" else frame
+            _named(whole, place).write.mode("overwrite").format(place.format).save(target)
         elif path is None:
             _lines(frame, place, few=few, headed=place.headers).write.mode("overwrite").option("lineSep", "\n").text(target)
         else:
@@ -39,11 +41,28 @@ def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | No
     except Exception as reason:
         if _BROKEN in cause(reason):
             raise unwritable(place) from None
+        if _NO_DAY in cause(reason):
+            days = "ORC has no days from 1582-10-05 to 1582-10-14"
+            raise DataError(
+                f"{place.location}: {place.relation} has a day that cannot be written: {days}; IO=parquet has them", "value"
+            ) from None
         raise DataError(f"{place.location}: cannot be written: {cause(reason)}", "unwritable") from None
 
 
 def _named(frame: DataFrame, place: Place) -> DataFrame:
     return frame.toDF(*place.columns) if place.columns else frame
+
+
+def _with_days_of_orc(frame: DataFrame, place: Place) -> DataFrame:
+    """Fails for days that ORC would silently make others: it has the Julian calendar before 1582-10-15, and Spark no way to tell it otherwise."""
+    from pyspark.sql import functions as F
+
+    def checked(name: str) -> Column:
+        missing = F.col(f"`{name}`").cast("date").between(F.lit("1582-10-05").cast("date"), F.lit("1582-10-14").cast("date"))
+        return F.when(missing, F.raise_error(F.lit(_NO_DAY))).otherwise(F.col(f"`{name}`")).alias(name)
+
+    days = {name for name, type_ in zip(frame.columns, place.types, strict=False) if type_.kind in ("date", "timestamp")}
+    return frame.select(*(checked(name) if name in days else F.col(f"`{name}`") for name in frame.columns)) if days else frame
 
 
 def in_order(frame: DataFrame, *, few: bool) -> DataFrame:
