@@ -37,9 +37,12 @@ class Strategy(StrEnum):
     counted = "counted"
 
 
-ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False)]
-ProgramOrFolder = Annotated[Path, typer.Argument(metavar="PROGRAM|DIR", help="A program's file, or a data folder.", show_default=False)]
-DataFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The data folder.", show_default=False)]
+# What cannot be read is told as an error of the input, with its reason, not as wrong usage: `readable` is what is checked beforehand.
+ProgramPath = Annotated[Path, typer.Argument(metavar="PROGRAM", help="The program's file.", show_default=False, readable=False)]
+ProgramOrFolder = Annotated[
+    Path, typer.Argument(metavar="PROGRAM|DIR", help="A program's file, or a data folder.", show_default=False, readable=False)
+]
+DataFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The data folder.", show_default=False, readable=False)]
 ProgramFolderOrAddress = Annotated[
     str, typer.Argument(metavar="PROGRAM|DIR|URL", help="A program's file, a data folder, or a server's address.", show_default=False)
 ]
@@ -50,9 +53,10 @@ TokenOption = Annotated[
 EngineOption = Annotated[
     Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
 ]
-FactsOption = Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.")]
+FactsOption = Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.", readable=False)]
 ProgramFactsOption = Annotated[
-    Path | None, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files of a program.", show_default=".")
+    Path | None,
+    typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files of a program.", show_default=".", readable=False),
 ]
 GoalArgument = Annotated[
     str, typer.Argument(metavar="GOAL", help="An atom like 'closure(\"a\", y)', or several literals.", show_default=False)

@@ -66,6 +66,17 @@ def _check_line_ends(place: Place, path: Path, beginning: bytes) -> None:
         raise DataError(f"{path}:1: its lines end in CR alone; they must end in LF or CR LF", "encoding")
 
 
+def ensure_closed(place: Place) -> None:
+    """Raises DataError if a quote in a text with quoted fields is never closed: Spark takes all that follows it for one field."""
+    for path in files(place):
+        with _opened(place, path) as file:
+            quotes = sum(part.count(b'"') for part in iter(lambda: file.buffer.read(1 << 20), b""))
+        if quotes % 2:  # or one stands inside a field without quotes, where it means itself
+            with _opened(place, path) as file:
+                for _ in _records(place, path, file):
+                    pass
+
+
 # -- headers
 
 
@@ -126,7 +137,8 @@ def _records(place: Place, source: Path | str, lines: Iterable[str]) -> Iterator
             if fields:
                 yield reader.line_num, fields
     except csv.Error as reason:
-        what = "a CR stands outside quotes" if "new-line" in str(reason) else reason
+        known = {"new-line": "a CR stands outside quotes", "unexpected end": "a quote before this is never closed"}
+        what = next((told for mark, told in known.items() if mark in str(reason)), reason)
         raise DataError(f"{source}:{reader.line_num}: {what}", "columns") from None
 
 

@@ -488,7 +488,7 @@ def _flattened(branch: tuple[Literal, ...]) -> tuple[tuple[Literal, ...], ...]:
 
 def _negatable(constant: Constant) -> bool:
     return (
-        isinstance(constant.value, int | Decimal) and not isinstance(constant.value, bool) and not constant.unsigned and constant.value > 0
+        isinstance(constant.value, int | Decimal) and not isinstance(constant.value, bool) and not constant.unsigned and constant.value >= 0
     )
 
 

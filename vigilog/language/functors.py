@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -118,10 +119,11 @@ def aggregate(op: str, type_: Type, values: Sequence[Any]) -> Value | None:
 @lru_cache(maxsize=1000)
 def compiled(pattern: str) -> re.Pattern[str] | None:
     """The regular expression, or None if it is none."""
-    try:
-        return re.compile(pattern, re.ASCII | re.DOTALL)
-    except (re.error, RecursionError, OverflowError):
-        return None
+    with warnings.catch_warnings(action="ignore"):  # of what may mean something else in a later Python
+        try:
+            return re.compile(pattern, re.ASCII | re.DOTALL)
+        except (re.error, ValueError, RecursionError, OverflowError):
+            return None
 
 
 def test(op: str, args: Sequence[Any]) -> bool | None:

@@ -6,7 +6,7 @@ functor is undefined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from sqlglot import exp
 from vigilog.core.values import Type, Value
 
 Sql = exp.Expr
+Parameters = Mapping[str, str | float]
 
 
 class Dialect(Protocol):
@@ -22,7 +23,7 @@ class Dialect(Protocol):
     correlates: bool  # whether a subquery may use the rows around it, freely and at every depth
 
     def constant(self, value: Value, type_: Type) -> Sql:
-        """A constant as a literal; the values of symbols are passed as parameters instead where that is possible."""
+        """A constant as a literal; symbols and floats are passed as parameters instead where that is possible."""
 
     def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql: ...
 

@@ -53,6 +53,9 @@ def _statement(rule: Rule, layout: Layout, dialect: Dialect, first: int | None) 
     chosen = select(rule, layout, dialect, Choice(first=first, table=table))
 
     def literal(node: exp.Expr) -> exp.Expr:
-        return exp.Literal.string(chosen.parameters[node.name]) if isinstance(node, exp.Placeholder) else node
+        if not isinstance(node, exp.Placeholder):
+            return node
+        value = chosen.parameters[node.name]
+        return exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(repr(value))
 
     return chosen.sql.transform(literal).sql(dialect.name, normalize_functions=False, pretty=True) + ";\n"

@@ -38,7 +38,7 @@ from vigilog.language.syntax import (
     subterms,
 )
 from vigilog.language.syntax import aggregates as aggregates_in
-from vigilog.planning.dialect import Dialect, Sql, call, defined, integer, is_null
+from vigilog.planning.dialect import Dialect, Parameters, Sql, call, defined, integer, is_null
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search, cheapest
 
@@ -68,7 +68,7 @@ class Selection:
     """The statement, the parameters in it, the searches it makes, and statements that count where a functor is undefined."""
 
     sql: exp.Select
-    parameters: Mapping[str, str]
+    parameters: Parameters
     searches: tuple[Search, ...]
     undefined: tuple[exp.Select, ...]
     dialect: Dialect
@@ -104,7 +104,7 @@ class _Builder:
     def __init__(self, rule: Rule, layout: Layout, dialect: Dialect, choice: Choice) -> None:
         self.rule, self.layout, self.dialect, self.choice = rule, layout, dialect, choice
         self.taken = {name.lower() for name in layout.tables.values()}
-        self.parameters: dict[str, str] = {}
+        self.parameters: dict[str, str | float] = {}
         self.searches: list[Search] = []
         self.undefined: list[exp.Select] = []
         self.stages: list[tuple[str, exp.Select]] = []
@@ -127,9 +127,9 @@ class _Builder:
 
     def constant(self, constant: Constant) -> Sql:
         assert constant.type is not None, "checked programs are typed"
-        if constant.type.kind != "symbol":
-            return self.dialect.constant(constant.value, constant.type)
-        value = str(constant.value)
+        value = constant.value
+        if not isinstance(value, str | float):  # SQLite does not always read a float's text as that float
+            return self.dialect.constant(value, constant.type)
         known = {text: name for name, text in self.parameters.items()}
         name = known.get(value, f"{self.choice.prefix}c{len(self.parameters)}")
         self.parameters[name] = value

@@ -301,7 +301,7 @@ class _FloatSum:
 class _FloatMean(_FloatSum):
     def finalize(self) -> float | None:
         total = super().finalize()
-        return None if total is None or not self.count else total / self.count
+        return None if total is None or not self.count else total / self.count + 0.0  # which is never -0
 
 
 class _UnsignedSum:

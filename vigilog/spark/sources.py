@@ -212,6 +212,8 @@ def _csv(session: SparkSession, place: Place, paths: list[str], order: Order) ->
     """Quoted fields are the CSV reader's; bytes are read as Latin-1 so that invalid UTF-8 is not lost, line ends as LF so that CR LF in quotes is not."""
     from pyspark.sql import functions as F
 
+    if place.local:
+        reader.ensure_closed(place)
     width = len(place.columns)
     schema = ", ".join([*(f"b{i} string" for i in range(width)), "corrupt string"])
     options = {

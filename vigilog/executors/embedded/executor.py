@@ -18,6 +18,7 @@ from vigilog.files.place import Place
 from vigilog.files.writer import write_file
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
+from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import FileLayout, Layout
 from vigilog.planning.select import Choice, select
 
@@ -90,7 +91,7 @@ class EmbeddedEvaluation:
 @dataclass(frozen=True)
 class _Statement:
     sql: str
-    parameters: Mapping[str, str]
+    parameters: Parameters
 
 
 class TableMachine:

@@ -33,6 +33,7 @@ from vigilog.language.syntax import (
     rename_literal,
     variables,
 )
+from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder
 from vigilog.rewriting.magic import Asked, magic
@@ -45,7 +46,7 @@ class _Instances:
     """A statement that gives values for these variables."""
 
     sql: str
-    parameters: Mapping[str, str]
+    parameters: Parameters
     shown: Sequence[Variable]
 
 

@@ -27,6 +27,7 @@ from vigilog.executors.spark.lookup import Lookup, Unbound
 from vigilog.executors.spark.stored import Snapshot, rows_of
 from vigilog.executors.watch import Watch
 from vigilog.language.syntax import Atom, Literal, Program, Rule, Variable, Wildcard, atoms, variables
+from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.rewriting.amended import Amended
 from vigilog.rewriting.demand import ranks
@@ -76,7 +77,7 @@ class _Work:
 @dataclass
 class _Statement:
     sql: str
-    parameters: Mapping[str, str]
+    parameters: Parameters
     undefined: Sequence[str]
 
 

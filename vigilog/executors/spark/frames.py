@@ -16,6 +16,7 @@ from vigilog.core.values import Row
 from vigilog.executors.spark.functions import register, ship
 from vigilog.executors.watch import Watch
 from vigilog.language.syntax import Program
+from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import Layout
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.spark.session import cause, is_remote
@@ -57,7 +58,7 @@ class Frames:
         if not self.connect:
             self.session.sparkContext.setJobGroup(self.tag, "vigilog")
 
-    def sql(self, text: str, parameters: Mapping[str, str]) -> DataFrame:
+    def sql(self, text: str, parameters: Parameters) -> DataFrame:
         if self.dialect.functions.keys() - self.known:
             if not self.on_this_machine:
                 ship(self.session)

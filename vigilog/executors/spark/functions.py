@@ -107,4 +107,4 @@ def float_mean(values: list[float] | None) -> float | None:
     if values is None or not len(values):
         return None
     total = float_sum(values)
-    return None if total is None else total / len(values)
+    return None if total is None else total / len(values) + 0.0  # which is never -0

@@ -66,9 +66,9 @@ class FrameMachine:
         self.derived = 0
         self.numbers = count()
         self.undefined: list[str] = []
-        self.undefined_parameters: dict[str, str] = {}
+        self.undefined_parameters: dict[str, str | float] = {}
         self.undefined_reads: set[str] = set()
-        self.parameters: dict[str, str] = {}
+        self.parameters: dict[str, str | float] = {}
         self.component = Component((), (), False)
         self.stale = set(self.relations)  # what is not to be seen as it is now
         self.modest = True  # whether few rows have given few so far, where no recursion was
