@@ -69,7 +69,12 @@ def solve(body: tuple[Literal, ...], binding: Binding, state: State, scope: set[
     if not body:
         yield binding
         return
-    index = next(i for i, literal in enumerate(body) if ready(literal, binding, scope))
+    index = next((i for i, literal in enumerate(body) if ready(literal, binding, scope)), None)
+    if index is None:  # disjunctions that wait for each other
+        place, waiting = next((i, literal) for i, literal in enumerate(body) if isinstance(literal, Disjunction))
+        for branch in waiting.branches:
+            yield from solve((*branch, *body[:place], *body[place + 1 :]), binding, state, scope)
+        return
     rest = body[:index] + body[index + 1 :]
     for extended in satisfy(body[index], binding, state, scope):
         yield from solve(rest, extended, state, scope)

@@ -17,6 +17,7 @@ from vigilog.language.syntax import (
     Negation,
     Rule,
     Term,
+    Truth,
     Variable,
     Wildcard,
     aggregates,
@@ -132,17 +133,46 @@ def _check_ways(aggregate: Aggregate, scope: set[str], findings: Findings) -> No
     """The ways of a disjunction in an aggregate count bindings of the same variables."""
     rule = "in an aggregate a binding that holds several ways counts once, so all ways bind the same variables"
     hint = "define the disjunction as a relation of its own"
+    own = scope | names_in(aggregate)
     for literal in aggregate.body:
         if not isinstance(literal, Disjunction):
             continue
-        atoms_ = [part for branch in literal.branches for part in _positive_atoms(branch)]
-        bound = [set().union(*(names(part) for part in branch)) - scope for branch in literal.branches]
-        if any(isinstance(term, Wildcard) for atom in atoms_ for term in atom.args):
+        others = grounded_by(tuple(other for other in aggregate.body if other is not literal), scope, own)
+        if any(isinstance(term, Wildcard) for atom in _positive_atoms((literal,)) for term in atom.args):
             findings.error("wildcard", "_ cannot stand in a disjunction inside an aggregate", literal.span, rule=rule, hint=hint)
-        elif any(list(aggregates(part)) for branch in literal.branches for part in branch):
+        elif any(not _is_named(part, inner) for part in _parts(literal) for inner in aggregates(part)):
             findings.error("unsupported", "an aggregate cannot stand in a disjunction inside an aggregate", literal.span, hint=hint)
-        elif any(other != bound[0] for other in bound):
+        elif len(_bindings(literal, others, own)) > 1:
             findings.error("ungrounded", "the ways of this disjunction bind different variables", literal.span, rule=rule, hint=hint)
+
+
+def _bindings(disjunction: Disjunction, given: set[str], scope: set[str]) -> set[frozenset[str]]:
+    """The sets of variables that the ways of a disjunction bind, beyond those given; a way that can never hold binds nothing. Two of them are enough to know that they differ."""
+    found = set[frozenset[str]]()
+    for branch in disjunction.branches:
+        if Truth(False) in branch:
+            continue
+        inner = [literal for literal in branch if isinstance(literal, Disjunction)]
+        within = [_bindings(one, grounded_by(tuple(x for x in branch if x is not one), given, scope), scope) for one in inner]
+        if any(len(ways) > 1 for ways in within):
+            return {frozenset(), frozenset({"another"})}
+        if all(within):
+            found.add(frozenset(grounded_by(branch, given, scope) - given))
+    return found
+
+
+def _parts(literal: Literal) -> Iterator[Literal]:
+    """The literals in a disjunction, whatever its depth."""
+    if isinstance(literal, Disjunction):
+        for branch in literal.branches:
+            for part in branch:
+                yield from _parts(part)
+    else:
+        yield literal
+
+
+def _is_named(literal: Literal, aggregate: Aggregate) -> bool:
+    return isinstance(literal, Constraint) and literal.op == "=" and aggregate is literal.args[1] and isinstance(literal.args[0], Variable)
 
 
 def _positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:

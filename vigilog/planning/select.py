@@ -226,7 +226,7 @@ class _Query:
                 if not literal.value:
                     self.where.append(exp.EQ(this=integer(1), expression=integer(0)))
                 return True
-            case Constraint(args=(_, Aggregate())):
+            case Constraint(op="=", args=(Variable(), Aggregate())):
                 return False
             case Constraint(op="=", args=(left, right)):
                 for variable, term in ((left, right), (right, left)):

@@ -30,6 +30,7 @@ from vigilog.language.syntax import (
     Truth,
     Variable,
     Wildcard,
+    map_terms,
     names,
     rename,
     variables,
@@ -119,21 +120,31 @@ class _Normalizer:
         return term
 
     def aggregate(self, aggregate: Aggregate, fresh: Iterator[str]) -> Aggregate:
-        """The aggregate with a conjunction of plain literals for a body."""
-        if any(isinstance(part, Disjunction) for part in aggregate.body):
-            named = tuple(_named_wildcards(part, fresh) for part in aggregate.body)
-            ways = self.alternatives(Rule((), span=aggregate.span), named)
-            body: list[Literal] = (
-                list(ways[0]) if len(ways) == 1 else [Disjunction(tuple(ways), aggregate.span)] if ways else [Truth(False)]
-            )
-        else:
-            parts = [part for part in aggregate.body if part != Truth(True)]
-            body = [plain for part in parts for plain in ([part] if isinstance(part, Truth) else self.lift(part, fresh))]
-        if aggregate.target is None:
-            return replace(aggregate, body=tuple(body))
+        """The aggregate with a conjunction of plain literals for a body, or a disjunction of such. What is lifted outside of a disjunction is the same in all its ways."""
         lifted: list[Literal] = []
-        target = self.lift_term(aggregate.target, lifted, fresh)
-        return replace(aggregate, target=target, body=(*body, *lifted))
+        target = None if aggregate.target is None else self.lift_term(aggregate.target, lifted, fresh)
+        body = [plain for part in (*aggregate.body, *lifted) for plain in self.lift_inside(part, fresh)]
+        if any(isinstance(part, Disjunction) for part in body):
+            named = tuple(_named_wildcards(part, fresh) for part in body)
+            rule = Rule((), span=aggregate.span)
+            ways = self.alternatives(rule, named)
+            if not ways:  # it is over nothing, but its target must have a meaning
+                wanted = set() if target is None else names(target)
+                some = self.alternatives(rule, tuple(_without_truths(part) for part in named))
+                ways = [(Truth(False), *max(some, key=lambda way: len(wanted & set().union(*map(names, way)))))]
+            body = list(ways[0]) if len(ways) == 1 else [Disjunction(tuple(ways), aggregate.span)]
+        return replace(aggregate, target=target, body=tuple(part for part in body if part != Truth(True)))
+
+    def lift_inside(self, literal: Literal, fresh: Iterator[str]) -> Iterator[Literal]:
+        """The same for a literal in an aggregate's body, which may be a disjunction."""
+        match literal:
+            case Truth():
+                yield literal
+            case Disjunction():
+                branches = (tuple(plain for part in branch for plain in self.lift_inside(part, fresh)) for branch in literal.branches)
+                yield replace(literal, branches=tuple(branches))
+            case _:
+                yield from self.lift(literal, fresh)
 
 
 def _named(term: Term, value: Term, lifted: list[Literal], fresh: Iterator[str]) -> Variable:
@@ -149,6 +160,13 @@ def _named_wildcards(literal: Literal, fresh: Iterator[str]) -> Literal:
         return literal
     args = (Variable(next(fresh), arg.type, arg.span) if isinstance(arg, Wildcard) else arg for arg in literal.args)
     return replace(literal, args=tuple(args))
+
+
+def _without_truths(literal: Literal) -> Literal:
+    """The literal as if nothing in it were just false."""
+    if isinstance(literal, Disjunction):
+        return replace(literal, branches=tuple(tuple(map(_without_truths, branch)) for branch in literal.branches))
+    return Truth(True) if isinstance(literal, Truth) else literal
 
 
 def _depth(term: Term) -> int:
@@ -175,22 +193,10 @@ def _rename_locals(rule: Rule) -> Rule:
         assert isinstance(renamed, Aggregate)
         inner = visible | (own - bindings.keys()) | {b.name for b in bindings.values() if isinstance(b, Variable)}
         target = None if renamed.target is None else term(renamed.target, inner)
-        return replace(renamed, target=target, body=tuple(literal(piece, inner) for piece in renamed.body))
-
-    def literal(part: Literal, visible: set[str]) -> Literal:
-        match part:
-            case Atom() | Constraint():
-                return replace(part, args=tuple(term(arg, visible) for arg in part.args))
-            case Negation():
-                inner = literal(part.literal, visible)
-                assert isinstance(inner, Atom | Constraint)
-                return replace(part, literal=inner)
-            case Disjunction():
-                return replace(part, branches=tuple(tuple(literal(piece, visible) for piece in branch) for branch in part.branches))
-        return part
+        return replace(renamed, target=target, body=tuple(map_terms(piece, lambda inside: term(inside, inner)) for piece in renamed.body))
 
     heads = tuple(replace(head, args=tuple(term(arg, outer) for arg in head.args)) for head in rule.heads)
-    return replace(rule, heads=heads, body=tuple(literal(part, outer) for part in rule.body))
+    return replace(rule, heads=heads, body=tuple(map_terms(part, lambda inside: term(inside, outer)) for part in rule.body))
 
 
 def _typed_like(variable: Term, aggregate: Aggregate, name: str) -> Term:
