@@ -33,8 +33,7 @@ def check(program: Program | str, name: str = "program") -> Checked:
         program = parse(program, name)
     program = program.with_rules(tuple(map(with_own_targets, program.rules)))
     findings = Findings()
-    check_names(program, findings)
-    typed = program if findings.errors else elaborate(program, findings)
+    typed = elaborate(check_names(program, findings), findings)
     for rule in program.rules:
         check_safety(rule, findings)
     check_stratified(program, findings)

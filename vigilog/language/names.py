@@ -27,14 +27,19 @@ from vigilog.language.syntax import (
 MAX_COLUMNS = 100
 
 
-def check_names(program: Program, findings: Findings) -> None:
+def check_names(program: Program, findings: Findings) -> Program:
+    """Gives the program without the rules in which something is wrong: the others can be checked further."""
     _check_declarations(program, findings)
     for directive in program.directives:
         _check_directive(program, directive, findings)
     _check_directed_once(program, findings)
     _check_places(program, findings)
+    sound = []
     for rule in program.rules:
+        before = len(findings.items)
         _check_rule(program, rule, findings)
+        sound += [rule] * (len(findings.items) == before)
+    return program.with_rules(tuple(sound))
 
 
 def _check_declarations(program: Program, findings: Findings) -> None:

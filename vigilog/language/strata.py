@@ -47,9 +47,9 @@ def components(program: Program) -> tuple[Component, ...]:
     for rule in program.rules:
         for head in rule.heads:
             rules.setdefault(head.relation, []).append(rule)
-    found = []
+    found, place = [], {name: number for number, name in enumerate(reads)}
     for group in _strongly_connected(reads):
-        members = tuple(name for name in reads if name in group)
+        members = tuple(sorted(group, key=place.__getitem__))
         own = dict.fromkeys(id(rule) for name in members for rule in rules[name])
         by_id = {id(rule): rule for name in members for rule in rules[name]}
         recursive = len(members) > 1 or members[0] in reads[members[0]]

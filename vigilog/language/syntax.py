@@ -193,7 +193,10 @@ class Program:
 
     @cached_property
     def relations(self) -> Mapping[str, Declaration]:
-        return {declaration.relation: declaration for declaration in self.declarations}
+        found: dict[str, Declaration] = {}
+        for declaration in self.declarations:
+            found.setdefault(declaration.relation, declaration)  # a second one is an error, which the first need not suffer for
+        return found
 
     def with_rules(self, rules: tuple[Rule, ...]) -> Program:
         return replace(self, rules=rules)

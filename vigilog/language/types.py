@@ -41,9 +41,11 @@ _DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
 
 def elaborate(program: Program, findings: Findings) -> Program:
     """The program with every type filled in; what does not fit is noted in `findings`."""
-    types = _NamedTypes(program, findings)
-    declarations = tuple(_declaration(declaration, types, findings) for declaration in program.declarations)
-    if findings.errors:
+    declared = Findings()
+    types = _NamedTypes(program, declared)
+    declarations = tuple(_declaration(declaration, types, declared) for declaration in program.declarations)
+    findings.items += declared.items
+    if declared.errors:
         return program
     typed = replace(program, declarations=declarations)
     return typed.with_rules(tuple(_RuleTypes(typed, types, findings).rule(rule) for rule in program.rules))

@@ -24,6 +24,11 @@ class Layout:
         return {name: self.prefix + table for name, table in distinct(self.program.relations).items()}
 
     @cached_property
+    def taken(self) -> frozenset[str]:
+        """The names of tables as SQL tells them from each other."""
+        return frozenset(table.lower() for table in self.tables.values())
+
+    @cached_property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         return {name: _columns(declaration) for name, declaration in self.program.relations.items()}
 

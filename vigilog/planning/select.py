@@ -103,7 +103,6 @@ class _Builder:
 
     def __init__(self, rule: Rule, layout: Layout, dialect: Dialect, choice: Choice) -> None:
         self.rule, self.layout, self.dialect, self.choice = rule, layout, dialect, choice
-        self.taken = {name.lower() for name in layout.tables.values()}
         self.parameters: dict[str, str | float] = {}
         self.searches: list[Search] = []
         self.undefined: list[exp.Select] = []
@@ -112,7 +111,7 @@ class _Builder:
 
     def alias(self) -> str:
         self.aliases += 1
-        while f"t{self.aliases}" in self.taken:
+        while f"t{self.aliases}" in self.layout.taken:
             self.aliases += 1
         return f"t{self.aliases}"
 

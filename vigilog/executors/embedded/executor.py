@@ -176,7 +176,7 @@ class TableMachine:
     def _prepare(self) -> None:
         """Makes the tables that take turns, and the indexes for every way to read recent rows."""
         self.turns = {}
-        taken = {name.lower() for name in self.layout.tables.values()}
+        taken = set(self.layout.taken)
         for relation in self.component.relations:
             names = []
             for turn in ("recent", "new"):
