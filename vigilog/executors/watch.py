@@ -69,7 +69,7 @@ class Watch:
         return None if self.timeout is None else max(0.0, self.timeout - (time.monotonic() - self.started))
 
     def timed_out(self) -> Stopped:
-        return Stopped(
-            f"{self.doing} did not come to an end within {self.timeout:g} s (round {self.rounds}); allow more with --timeout, or bound the recursion",
-            "timeout",
+        allow = (
+            f" (round {self.rounds}); allow more with --timeout, or bound the recursion" if self.rounds else "; allow more with --timeout"
         )
+        return Stopped(f"{self.doing} did not come to an end within {self.timeout:g} s{allow}", "timeout")

@@ -180,7 +180,8 @@ def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
         try:
             record = json.loads(line, parse_float=_decimal, parse_int=_integer, parse_constant=_no_constant)
         except (ValueError, RecursionError) as reason:
-            raise DataError(f"{path}:{number}: is not JSON: {reason}", "value") from None
+            what = f"{reason.msg} (character {reason.pos + 1})" if isinstance(reason, json.JSONDecodeError) else reason
+            raise DataError(f"{path}:{number}: is not JSON: {what}", "value") from None
         if not isinstance(record, dict):
             raise DataError(f"{path}:{number}: a line holds an object with the columns as keys", "value")
         cells = [record.get(column) for column in place.columns]
