@@ -258,6 +258,7 @@ def _aggregate(draw: DrawFn, body: Body) -> list[str]:
         inside = draw(_atom(draw(st.sampled_from(body.lower)), _known(body)))
         return _equal(draw, body, "n", f"count : {{ {inside} }}")
     local = body.names.fresh("i" if column == "n" else "k")
+    local = draw(st.sampled_from([local, local, *body.grounded[column][:1]]))  # a target is the aggregate's own, whatever it is called
     inside = draw(st.sampled_from([_conjunction_inside, _disjunction_inside]))(draw, body, able, column, local)
     if kind == "count":
         value = f"count : {{ {inside} }}"
@@ -288,10 +289,12 @@ def _conjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: 
 
 
 def _disjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: str, local: str) -> str:
-    """Two ways that bind `local` and nothing else, without `_`."""
+    """Two ways that bind `local` and nothing else, without `_`; beside them there may be a comparison, also with a further aggregate."""
     terms = {c: body.grounded[c] * 2 + CONSTANTS[c][:2] for c in "ns"}
     ways = [_atom_with(draw, draw(st.sampled_from(able)), column, local, terms) for _ in range(2)]
-    return " ; ".join(ways)
+    further = f"count : {{ {draw(_atom(draw(st.sampled_from(body.lower)), terms))} }}" if column == "n" else _term(draw, body, column)
+    beside = draw(st.sampled_from(["", "", f"{local} {draw(st.sampled_from(COMPARISONS))} {further}"]))
+    return f"({' ; '.join(ways)}), {beside}" if beside else " ; ".join(ways)
 
 
 def _atom_with(draw: DrawFn, relation: Relation, column: str, variable: str, terms: dict[str, list[str]]) -> str:

@@ -137,28 +137,31 @@ def _check_ways(aggregate: Aggregate, scope: set[str], findings: Findings) -> No
     for literal in aggregate.body:
         if not isinstance(literal, Disjunction):
             continue
-        others = grounded_by(tuple(other for other in aggregate.body if other is not literal), scope, own)
-        if any(isinstance(term, Wildcard) for atom in _positive_atoms((literal,)) for term in atom.args):
+        if any(isinstance(term, Wildcard) for atom in _parts(literal) if isinstance(atom, Atom) for term in atom.args):
             findings.error("wildcard", "_ cannot stand in a disjunction inside an aggregate", literal.span, rule=rule, hint=hint)
         elif any(not _is_named(part, inner) for part in _parts(literal) for inner in aggregates(part)):
             findings.error("unsupported", "an aggregate cannot stand in a disjunction inside an aggregate", literal.span, hint=hint)
-        elif len(_bindings(literal, others, own)) > 1:
+        elif not _agree(literal, _grounded_beside(literal, aggregate.body, scope, own), own):
             findings.error("ungrounded", "the ways of this disjunction bind different variables", literal.span, rule=rule, hint=hint)
 
 
-def _bindings(disjunction: Disjunction, given: set[str], scope: set[str]) -> set[frozenset[str]]:
-    """The sets of variables that the ways of a disjunction bind, beyond those given; a way that can never hold binds nothing. Two of them are enough to know that they differ."""
-    found = set[frozenset[str]]()
-    for branch in disjunction.branches:
-        if Truth(False) in branch:
-            continue
-        inner = [literal for literal in branch if isinstance(literal, Disjunction)]
-        within = [_bindings(one, grounded_by(tuple(x for x in branch if x is not one), given, scope), scope) for one in inner]
-        if any(len(ways) > 1 for ways in within):
-            return {frozenset(), frozenset({"another"})}
-        if all(within):
-            found.add(frozenset(grounded_by(branch, given, scope) - given))
-    return found
+def _agree(disjunction: Disjunction, given: set[str], scope: set[str]) -> bool:
+    """Whether all ways of a disjunction that can hold bind the same variables, beyond those given."""
+    bound = set[frozenset[str]]()
+    for branch in filter(_can_hold, disjunction.branches):
+        for literal in branch:
+            if isinstance(literal, Disjunction) and not _agree(literal, _grounded_beside(literal, branch, given, scope), scope):
+                return False
+        bound.add(frozenset(grounded_by(branch, given, scope) - given))
+    return len(bound) <= 1
+
+
+def _grounded_beside(literal: Literal, body: tuple[Literal, ...], given: set[str], scope: set[str]) -> set[str]:
+    return grounded_by(tuple(other for other in body if other is not literal), given, scope)
+
+
+def _can_hold(branch: tuple[Literal, ...]) -> bool:
+    return Truth(False) not in branch and all(any(map(_can_hold, part.branches)) for part in branch if isinstance(part, Disjunction))
 
 
 def _parts(literal: Literal) -> Iterator[Literal]:
@@ -173,15 +176,6 @@ def _parts(literal: Literal) -> Iterator[Literal]:
 
 def _is_named(literal: Literal, aggregate: Aggregate) -> bool:
     return isinstance(literal, Constraint) and literal.op == "=" and aggregate is literal.args[1] and isinstance(literal.args[0], Variable)
-
-
-def _positive_atoms(body: tuple[Literal, ...]) -> Iterator[Atom]:
-    for literal in body:
-        if isinstance(literal, Atom):
-            yield literal
-        elif isinstance(literal, Disjunction):
-            for branch in literal.branches:
-                yield from _positive_atoms(branch)
 
 
 def names_in(aggregate: Aggregate) -> set[str]:
