@@ -19,7 +19,7 @@ def with_own_targets(rule: Rule) -> Rule:
     >>> show_statement(with_own_targets(parse("p(x, m) :- a(x), m = max x : { a(x), b(x, y), y < min x : { a(x) } }.").rules[0]))
     'p(x, m) :- a(x), m = max x__ : { a(x__), b(x__, y), y < min x_ : { a(x_) } }.'
     """
-    if not any(aggregate.target is not None for aggregate in aggregates(rule)):
+    if next(aggregates(rule), None) is None:
         return rule
     taken = names(rule, into_aggregates=True)
 
@@ -34,7 +34,8 @@ def with_own_targets(rule: Rule) -> Rule:
                 body = tuple(map_terms(literal, lambda inner: own(inner, within)) for literal in term.body)
                 if target is None:
                     return replace(term, body=body)
-                fresh = {each.name: replace(each, name=unused(each.name)) for each in variables(target) if each.name in around & inside}
+                shared = {each.name: each for each in variables(target) if each.name in around & inside}
+                fresh = {name: replace(each, name=unused(name)) for name, each in shared.items()}
                 return rename(replace(term, target=own(target, within), body=body), fresh)
         return term
 
