@@ -21,12 +21,12 @@ from vigilog.core.errors import VigilogError
 from vigilog.core.values import row_text, sorted_rows
 from vigilog.engine import database as engine
 from vigilog.engine.database import Database
-from vigilog.engine.opening import open_program
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import watch
 from vigilog.executors.spark import stored
 from vigilog.files import reader
+from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 from vigilog.language.printer import show
 from vigilog.language.syntax import Program

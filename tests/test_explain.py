@@ -19,14 +19,14 @@ from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show_statement
 from vigilog.language.syntax import Program
-from vigilog.rewriting.external import external
-from vigilog.rewriting.maintain import maintain
+from vigilog.rewriting.demand.queries import queries
+from vigilog.rewriting.maintenance.external import external
 from vigilog.rewriting.naming import Naming
-from vigilog.rewriting.normalize import normalize
-from vigilog.rewriting.queries import queries
-from vigilog.rewriting.rederive import rederive
+from vigilog.rewriting.paper.maintain import maintain
+from vigilog.rewriting.paper.rederive import rederive
+from vigilog.rewriting.program.normalize import normalize
+from vigilog.rewriting.program.separate import as_maintained
 from vigilog.rewriting.sections import show_sections
-from vigilog.rewriting.separate import as_maintained
 
 GRAPH = """
 .decl edge(x: symbol, y: symbol)

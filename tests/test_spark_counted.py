@@ -12,9 +12,9 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError
 from vigilog.engine import database as engine
-from vigilog.engine.opening import open_program
 from vigilog.executors.spark import stored
 from vigilog.executors.spark.views import SparkViews
+from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 from vigilog.rewriting.passes import rewrite
 

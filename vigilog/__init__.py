@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from vigilog.core.errors import VigilogError
     from vigilog.engine.database import Database
     from vigilog.engine.evaluate import Result, evaluate
-    from vigilog.engine.opening import open_program as open
+    from vigilog.folder.opening import open_program as open
 
 __version__ = "0.1.0"
 __all__ = ["Database", "Result", "VigilogError", "__version__", "evaluate", "open"]
@@ -19,7 +19,7 @@ _HOME = {
     "Result": ("vigilog.engine.evaluate", "Result"),
     "VigilogError": ("vigilog.core.errors", "VigilogError"),
     "evaluate": ("vigilog.engine.evaluate", "evaluate"),
-    "open": ("vigilog.engine.opening", "open_program"),
+    "open": ("vigilog.folder.opening", "open_program"),
 }
 
 

@@ -15,8 +15,8 @@ from vigilog.core.values import Row
 from vigilog.engine.evaluate import evaluate
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
-from vigilog.rewriting.external import external
-from vigilog.rewriting.rederive import rederive
+from vigilog.rewriting.maintenance.external import external
+from vigilog.rewriting.paper.rederive import rederive
 from vigilog.rewriting.sections import Section
 
 CLOSURE = """

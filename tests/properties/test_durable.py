@@ -13,10 +13,10 @@ from tests.properties.programs import Transaction, changes, programs
 from tests.properties.test_maintenance import CALM, STRATEGY, Rows, expected, stated, states
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
-from vigilog.engine import ledger
-from vigilog.engine.backup import restore
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
+from vigilog.folder import book as ledger
+from vigilog.folder.backup import restore
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 
 

@@ -12,7 +12,7 @@ from tests.properties.test_ask import atoms, bodies, relations
 from tests.properties.test_maintenance import CALM, STRATEGY
 from vigilog import reference
 from vigilog.core.values import Row
-from vigilog.engine.durable import Durable
+from vigilog.folder.durable import Durable
 from vigilog.language.check import check
 from vigilog.language.goal import Goal, parse_goal
 from vigilog.language.syntax import Program

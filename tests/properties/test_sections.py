@@ -12,15 +12,15 @@ from vigilog.core.delta import Delta, between, net
 from vigilog.language.check import check
 from vigilog.language.syntax import Constant, Program
 from vigilog.planning.strategy import recursive_relations
-from vigilog.rewriting.counting import counting
-from vigilog.rewriting.external import external
-from vigilog.rewriting.maintain import maintain
+from vigilog.rewriting.demand.queries import queries
+from vigilog.rewriting.maintenance.counting import counting
+from vigilog.rewriting.maintenance.external import external
 from vigilog.rewriting.naming import Naming
-from vigilog.rewriting.normalize import normalize
-from vigilog.rewriting.queries import queries
-from vigilog.rewriting.rederive import rederive
+from vigilog.rewriting.paper.maintain import maintain
+from vigilog.rewriting.paper.rederive import rederive
+from vigilog.rewriting.program.normalize import normalize
+from vigilog.rewriting.program.separate import as_maintained
 from vigilog.rewriting.sections import show_sections
-from vigilog.rewriting.separate import as_maintained
 
 CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -32,8 +32,8 @@ from vigilog.client import (
 )
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
-from vigilog.engine import backup
-from vigilog.engine.opening import open_program
+from vigilog.folder import backup
+from vigilog.folder.opening import open_program
 
 PATIENCE = 60.0  # seconds after which a test gives up
 

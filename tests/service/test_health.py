@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.service.serving import PROGRAM, Served
-from vigilog.engine.opening import open_program
+from vigilog.folder.opening import open_program
 
 
 class Small:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.service.serving import Row, Served
-from vigilog.engine import large
-from vigilog.engine.opening import open_program
+from vigilog.folder import large
+from vigilog.folder.opening import open_program
 
 PROGRAM = """
 .decl item(i: number, n: number)

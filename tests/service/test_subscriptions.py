@@ -17,8 +17,8 @@ from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 
 from tests.service.conftest import Serve
 from tests.service.serving import PATIENCE, PROGRAM, Served, Talk, apply, rows_of, until
-from vigilog.engine.backup import restore
-from vigilog.engine.opening import open_program
+from vigilog.folder.backup import restore
+from vigilog.folder.opening import open_program
 
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 

@@ -28,7 +28,7 @@ from tests.service.serving import Row, Served, rows_of
 from vigilog import reference
 from vigilog.core.delta import Delta
 from vigilog.engine.database import Database
-from vigilog.engine.opening import open_program
+from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 
 PROGRAM = """

@@ -16,9 +16,9 @@ from typing import Any
 
 from tests.golden import GRAPH
 from vigilog.core.delta import Delta
-from vigilog.engine import ledger
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
+from vigilog.folder import book as ledger
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
 
 NODES = 9
 DEFINED_EVERY, LARGE_EVERY, VERIFIED_EVERY = 40, 23, 25

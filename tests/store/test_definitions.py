@@ -8,7 +8,7 @@ import pytest
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, ProgramError
-from vigilog.engine.opening import open_program
+from vigilog.folder.opening import open_program
 
 BASE = ".decl e(x: number)\n.input e\n"
 SMALL = BASE + ".decl p(x: number)\n.output p\np(x) :- e(x), x < 3.\n"

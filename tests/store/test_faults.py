@@ -22,10 +22,10 @@ from tests.golden import GRAPH
 from tests.store.pages import cells
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.engine import ledger
-from vigilog.engine.backup import restore
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
+from vigilog.folder import book as ledger
+from vigilog.folder.backup import restore
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
 from vigilog.store.file import FORMAT, NAME, DataFile
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +127,7 @@ def test_file_that_may_not_grow(tmp_path: Path) -> None:
         """
         import resource, signal, sys
         from vigilog.core.errors import VigilogError
-        from vigilog.engine.opening import open_program
+        from vigilog.folder.opening import open_program
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         with open_program(data=sys.argv[1]) as db:
             before = db.rows("edge"), db.view("closure")
@@ -216,8 +216,8 @@ def test_read_only_folder() -> None:
             """
             import os, sys
             from vigilog.core.errors import VigilogError
-            from vigilog.engine.backup import backup
-            from vigilog.engine.opening import open_program
+            from vigilog.folder.backup import backup
+            from vigilog.folder.opening import open_program
             if os.getuid() == 0:
                 os.setuid(65534)
             try:

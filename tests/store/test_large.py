@@ -11,12 +11,13 @@ import pytest
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError
-from vigilog.engine import large, ledger
 from vigilog.engine.database import Database
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.spark import stored
+from vigilog.folder import book as ledger
+from vigilog.folder import large
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden import GRAPH
 from vigilog.core.errors import DataError
-from vigilog.engine.opening import open_program
+from vigilog.folder.opening import open_program
 
 GOAL = 'edge(x, y), !edge(y, "c")'
 

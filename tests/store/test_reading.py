@@ -16,8 +16,8 @@ from tests.golden import GRAPH
 from tests.store.test_faults import PROGRAM
 from tests.store.test_threads import together
 from vigilog.core.errors import DataError, Stopped
-from vigilog.engine.opening import open_program
-from vigilog.engine.subscribers import Remembered, forget, remember, remembered
+from vigilog.folder.opening import open_program
+from vigilog.folder.positions import Remembered, forget, remember, remembered
 from vigilog.language.goal import parse_goal
 from vigilog.store.file import FORMAT
 

@@ -20,8 +20,9 @@ import vigilog
 from tests.store.postgres import PASSWORD, Postgres
 from vigilog.core.errors import DataError, UsageError, VigilogError
 from vigilog.core.values import Row
-from vigilog.engine import backup, deliveries, large, sinks
-from vigilog.engine.durable import Durable
+from vigilog.flows import deliveries, sinks
+from vigilog.folder import backup, large
+from vigilog.folder.durable import Durable
 from vigilog.spark import feeds, tables
 
 if TYPE_CHECKING:

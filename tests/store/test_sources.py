@@ -17,7 +17,7 @@ from tests.store.postgres import PASSWORD, Postgres
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, ProgramError, VigilogError
 from vigilog.core.values import Row
-from vigilog.engine.durable import Durable
+from vigilog.folder.durable import Durable
 from vigilog.language.check import check
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 
 from tests.store.test_faults import FACTS, PROGRAM, insertion
 from vigilog.core.errors import DataError
-from vigilog.engine.backup import restore
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
+from vigilog.folder.backup import restore
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
 from vigilog.spark.snapshots import DONE
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def test_spark_dies(tmp_path: Path) -> None:
         from pyspark import SparkContext
         from tests.store.test_spark_faults import CLOSURE, insertion, large
         from vigilog.core.errors import VigilogError
-        from vigilog.engine import large as limits
+        from vigilog.folder import large as limits
         from vigilog.executors.spark.frames import Frames
         from vigilog.spark import snapshots
 

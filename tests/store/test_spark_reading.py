@@ -12,10 +12,10 @@ import pytest
 
 from tests.store.test_reading import closure
 from vigilog.core.errors import DataError, Stopped
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.spark import stored
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
 from vigilog.language.goal import parse_goal
 
 if TYPE_CHECKING:

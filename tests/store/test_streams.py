@@ -16,11 +16,11 @@ import pytest
 import vigilog
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row
-from vigilog.engine import streams
-from vigilog.engine.durable import Durable
 from vigilog.engine.evaluate import run
-from vigilog.engine.streams import FolderStream
 from vigilog.executors.watch import Watch
+from vigilog.flows import streams
+from vigilog.flows.streams import FolderStream
+from vigilog.folder.durable import Durable
 from vigilog.language.check import check
 from vigilog.spark import streams as spark_streams
 

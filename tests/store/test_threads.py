@@ -11,7 +11,7 @@ import pytest
 
 from tests.store.test_faults import PROGRAM
 from vigilog.engine.database import Database
-from vigilog.engine.opening import open_program
+from vigilog.folder.opening import open_program
 
 WRITERS, EACH = 4, 25
 PATIENCE = 60

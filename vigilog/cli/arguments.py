@@ -15,8 +15,8 @@ import typer
 from vigilog.core.errors import DataError, Stopped, UsageError
 from vigilog.core.values import Row, Type, row_text, sorted_rows
 from vigilog.engine.database import Database
-from vigilog.engine.opening import open_program
 from vigilog.executors.watch import Watch
+from vigilog.folder.opening import open_program
 from vigilog.language.check import Checked
 from vigilog.language.check import check as check_program
 from vigilog.language.parser import read_program

@@ -28,13 +28,13 @@ from vigilog.cli.arguments import (
 from vigilog.cli.progress import progress
 from vigilog.cli.status import status_text
 from vigilog.core.errors import UsageError, counted
-from vigilog.engine import backup as copies
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
-from vigilog.engine.tell import definition_json, logged
-from vigilog.engine.tell import tell as tell_lines
 from vigilog.engine.watch import to_line
 from vigilog.executors.watch import Report
+from vigilog.folder import backup as copies
+from vigilog.folder.durable import Durable
+from vigilog.folder.lines import definition_json, logged
+from vigilog.folder.lines import tell as tell_lines
+from vigilog.folder.opening import open_program
 from vigilog.language.parser import read_text
 from vigilog.store.file import NAME
 

@@ -35,17 +35,17 @@ from vigilog.cli.arguments import (
     opened,
     print_rows,
 )
-from vigilog.cli.explain import Show, explainable, explained
 from vigilog.cli.progress import progress
 from vigilog.core.errors import ProgramError, UsageError, VigilogError, counted
-from vigilog.engine.durable import Durable
 from vigilog.engine.evaluate import Finished
 from vigilog.engine.evaluate import run as run_program
-from vigilog.engine.opening import open_program
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import delta_json, to_line
 from vigilog.engine.watch import watch as watch_lines
 from vigilog.executors.watch import Watch
+from vigilog.explain.explain import Show, explained
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
 from vigilog.rewriting.passes import rewrite
 
 app = typer.Typer(
@@ -227,10 +227,14 @@ def explain(
     strategy: StrategyOption = Strategy.auto,
 ) -> None:
     """Shows what becomes of a program, as programs that parse again, or as SQL."""
-    given, kept = explainable(program, strategy.value)
+    if is_folder(program):
+        with opened(program, None, strategy.value) as database:
+            given, strategies = database.program, database.strategies
+    else:
+        given, strategies = checked(program).program, None
     if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
-    print(explained(given, show, view, engine.value, kept))
+    print(explained(given, show, view, engine.value, strategies or strategy.value))
 
 
 def _without(facts: Path | None, stats: bool = False) -> None:

@@ -14,8 +14,8 @@ import typer
 from vigilog.cli.arguments import ProgramFactsOption, ProgramFolderOrAddress, TokenOption, examples, is_address, opened, pairs, print_rows
 from vigilog.core.errors import UsageError
 from vigilog.core.proofs import Proof
-from vigilog.engine.subscribed import subscribed
 from vigilog.engine.watch import to_line
+from vigilog.folder.subscribed import subscribed
 
 if TYPE_CHECKING:
     from vigilog.client import Client, Event

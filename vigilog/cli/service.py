@@ -11,7 +11,7 @@ import typer
 from vigilog.cli.arguments import ProgramFactsOption, Strategy, checked, examples, interruptible, pairs
 from vigilog.cli.progress import progress
 from vigilog.core.errors import UsageError
-from vigilog.engine.opening import open_program
+from vigilog.folder.opening import open_program
 from vigilog.service.limits import Limits
 
 app = typer.Typer()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vigilog.core.errors import counted
-from vigilog.engine.status import RelationStatus, Status
+from vigilog.folder.status import RelationStatus, Status
 
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 Value = str | int | float | bool | datetime.date | datetime.datetime | Decimal
 Row = tuple[Value, ...]
@@ -263,3 +264,10 @@ def _quoted(value: object) -> str:
     if value is None or isinstance(value, bool | list | dict):
         text = json.dumps(value, ensure_ascii=False, default=repr)
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:
+    """Rows as JSON has them."""
+    if all(type_.kind not in ("date", "timestamp", "decimal") for type_ in types):
+        return rows  # a tuple is written like a list
+    return [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in rows]

@@ -12,7 +12,7 @@ from vigilog.language.strata import components
 from vigilog.language.syntax import Constant, Declaration, Program, atoms, is_fact
 from vigilog.planning.strategy import Strategy, choose_strategies, counted_relations, stored_relations
 from vigilog.rewriting.passes import rewrite
-from vigilog.rewriting.separate import as_maintained
+from vigilog.rewriting.program.separate import as_maintained
 
 
 @dataclass(frozen=True)

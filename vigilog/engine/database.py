@@ -15,11 +15,11 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
+from vigilog.engine.changes import Changes, ViewChange
 from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.evaluate import ensure_known, read
-from vigilog.engine.ledger import Counting
-from vigilog.engine.step import Ledger, Outcome, Step
-from vigilog.engine.subscribing import Changes, ViewChange
+from vigilog.engine.ledger import Counting, Ledger
+from vigilog.engine.step import Outcome, Step
 from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
@@ -30,7 +30,7 @@ from vigilog.language.goal import parse_goal
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program
 from vigilog.planning.strategy import COUNTED, EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
-from vigilog.rewriting.relevant import relevant
+from vigilog.rewriting.program.relevant import relevant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -158,7 +158,7 @@ class Database:
     keeps_changes = False  # whether the changes of the past can be read again
 
     def subscribe(self, view: str, since: int | None = None) -> Changes:
-        """The changes of a view, as they come: `with db.subscribe("closure") as changes`. See `engine/subscribing.py`."""
+        """The changes of a view, as they come: `with db.subscribe("closure") as changes`. See `engine/changes.py`."""
         return Changes(self, view, since)
 
     def changes_of(self, view: str, since: int, until: int | None = None) -> list[ViewChange]:

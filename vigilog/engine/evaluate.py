@@ -23,7 +23,7 @@ from vigilog.language.check import check
 from vigilog.language.parser import read_program
 from vigilog.language.syntax import Declaration, Program
 from vigilog.rewriting.passes import rewrite
-from vigilog.rewriting.relevant import relevant
+from vigilog.rewriting.program.relevant import relevant
 
 FEW = 20  # up to so many rows are checked one by one, more of them column by column
 

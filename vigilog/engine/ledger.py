@@ -1,28 +1,31 @@
-"""Where transactions are written down: nowhere, or in the log and the outbox of a data folder."""
+"""Where transactions are written down: here nowhere, they are only counted."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from collections.abc import Mapping
+from typing import Protocol
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError
-from vigilog.core.values import Row, Type, sorted_rows
-from vigilog.engine.step import Changes
-from vigilog.language.check import check
-from vigilog.language.syntax import Declaration, Program
-from vigilog.store.file import DataFile
-from vigilog.store.log import Log, Said
-from vigilog.store.segments import Segments
 
-MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
-MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
-KNOWN_REQUESTS = 10_000  # of so many transactions the keys are known, however few are retained: a retry comes late
-LOOK_EVERY = 1_000  # at most so many transactions pass between two looks at what need not be retained
+Changes = Mapping[str, Delta]
+
+
+class Ledger(Protocol):
+    """Where transactions are written down."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last transaction."""
+
+    @property
+    def expects(self) -> bool:
+        """Whether something is to be written down even if nothing changes."""
+
+    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
+        """Writes a transaction down inside that of the tables; gives its number."""
+
+    def committed(self, tx: int) -> None:
+        """The tables have kept what was written down."""
 
 
 class Counting:
@@ -41,201 +44,3 @@ class Counting:
 
     def committed(self, tx: int) -> None:
         self.number = tx
-
-
-class Book:
-    """The log and the outbox of a data folder."""
-
-    def __init__(
-        self,
-        file: DataFile,
-        program: Program,
-        segments: Segments,
-        retain: Mapping[str, float],
-        remove: Callable[[str], None],
-        far: Callable[[Sequence[Type], str], Iterable[Row]],
-    ) -> None:
-        """`far` gives the rows that Spark wrote for an entry, `remove` removes them when it is not retained any more. What is known of the past is read here, once: later, other threads ask for it."""
-        self.file, self.program, self.segments, self.retain, self.remove = file, program, segments, retain, remove
-        self.log, self.far = Log(file), far
-        self.defined = int(file.get("defined", 0))  # the transaction that changed the program last
-        self.versions: list[tuple[int, str]] = (  # the programs there were, each with the last transaction before it
-            file.connection.execute("SELECT tx, text FROM vigilog_programs ORDER BY version").fetchall()
-        )
-        self.source: tuple[str, Any] | None = None  # the position of a source that comes with the next commit
-        self.request: str | None = None  # the key of a request that comes with it
-
-    @property
-    def last(self) -> int:
-        return self.log.last
-
-    @property
-    def expects(self) -> bool:
-        return self.source is not None or self.request is not None
-
-    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
-        said = {name: self.said(name, delta) for name, delta in changes.items()}
-        views = {name: said[name] if changes.get(name) == delta else self.said(name, delta) for name, delta in deltas.items()}
-        tx = self.log.append(kind, said, views)
-        if self.source:
-            self.note_source(*self.source)
-        if self.request:
-            self.file.connection.execute("INSERT INTO vigilog_requests VALUES (?, ?)", (self.request, tx))
-        return tx
-
-    def committed(self, tx: int) -> None:
-        self.log.last = tx
-        if tx % min(LOOK_EVERY, max(1, int(self.retain.get("transactions", LOOK_EVERY)))) == 0:
-            self.prune()
-
-    def note_source(self, name: str, position: Any) -> None:
-        self.file.connection.execute("INSERT OR REPLACE INTO vigilog_sources VALUES (?, ?)", (name, json.dumps(position)))
-        self.file.seal()
-
-    def position(self, name: str) -> Any:
-        """How far a source has been read; None at the beginning."""
-        found = self.file.connection.execute("SELECT position FROM vigilog_sources WHERE name = ?", (name,)).fetchone()
-        return json.loads(found[0]) if found else None
-
-    def answered(self, request: str) -> int | None:
-        """The transaction that a request with this key became, if it was made before."""
-        found = self.file.connection.execute("SELECT tx FROM vigilog_requests WHERE key = ?", (request,)).fetchone()
-        return int(found[0]) if found else None
-
-    # -- rows, said and read
-
-    def said(self, relation: str, delta: Delta, lost: Declaration | None = None) -> Said:
-        """A change as an entry says it; what is `lost` may have been declared in another way."""
-        said = {}
-        if delta.plus:
-            said["plus"] = self._said(self.program.relations[relation], delta.plus)
-        if delta.minus:
-            said["minus"] = self._said(lost or self.program.relations[relation], delta.minus)
-        return said
-
-    def _said(self, declaration: Declaration, rows: frozenset[Row]) -> Any:
-        if len(rows) >= MANY_ROWS:
-            return self.segments.write(declaration.relation, declaration.columns, declaration.types, sorted_rows(rows))
-        return json_rows(declaration.types, sorted_rows(rows))
-
-    def delta(self, relation: str, said: Said, tx: int | None = None) -> Delta:
-        """The rows of what was said; in a transaction of the past, in the words of the program then."""
-        gained, lost = (self.program, self.program) if tx is None else self._words(tx)
-        plus, minus = said.get("plus", []), said.get("minus", [])
-        return Delta(
-            self._rows(gained.relations[relation], plus) if plus else frozenset(),
-            self._rows(lost.relations[relation], minus) if minus else frozenset(),
-        )
-
-    def knew(self, relation: str, tx: int) -> bool:
-        """Whether a relation was one of the program after a transaction, or before it."""
-        return any(relation in program.relations for program in self._words(tx))
-
-    def _words(self, tx: int) -> tuple[Program, Program]:
-        """The programs in whose words a transaction says what came, and what went."""
-        return (self.program, self.program) if tx > self.defined else (self._program_at(tx), self._program_at(tx - 1))
-
-    def _program_at(self, tx: int) -> Program:
-        """The program after a transaction."""
-        texts = [text for last, text in self.versions if last < tx] or [self.versions[0][1]]
-        return _program(texts[-1])
-
-    def declared(self, relation: str) -> int:
-        """The transaction since which a relation has the columns that it has: what it gained and lost before is said in other words."""
-        since, columns = 0, _columns(self.program, relation)
-        for last, text in reversed(self.versions) if self.defined else ():
-            if _columns(_program(text), relation) != columns:
-                return since
-            since = last + 1
-        return 0
-
-    def _rows(self, declaration: Declaration, said: Any) -> frozenset[Row]:
-        relation, types = declaration.relation, declaration.types
-        if isinstance(said, dict):
-            if "location" in said and said["rows"] > MOST_ROWS:
-                raise DataError(
-                    f"{said['rows']} rows of {relation} are in {said['location']} of the warehouse, more than are read at once ({MOST_ROWS}); db.frame gives {relation} as of now, a sink delivers its changes",
-                    "large",
-                )
-            if "location" in said:
-                return frozenset(self.far(types, said["location"]))
-            return frozenset(self.segments.read(said, types))
-        return frozenset(tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in said)
-
-    def since(self, tx: int, relations: Collection[str] | None = None) -> dict[str, Delta]:
-        """The net changes of base relations, all or some, after a transaction."""
-        found: dict[str, Delta] = {}
-        for entry in self.log.entries(tx):
-            for relation, said in entry.changes.items():
-                if relation in self.program.relations and (relations is None or relation in relations):
-                    found[relation] = found.get(relation, Delta()).then(self.delta(relation, said))
-        return found
-
-    def changed(self, tx: int) -> int:
-        """How many rows of base relations a transaction has changed."""
-        entry = next(iter(self.log.entries(tx - 1)))
-        parts = [part for said in entry.changes.values() for part in said.values()]
-        return sum(part["rows"] if isinstance(part, dict) else len(part) for part in parts)
-
-    # -- retention
-
-    def prune(self) -> None:
-        """Drops what is not to be retained: entries that are too old, and the oldest of an outbox that is too large, with the keys of their requests."""
-        until: int = 0
-        connection = self.file.connection
-        if "days" in self.retain:
-            oldest = time.time() - self.retain["days"] * 86_400
-            (until,) = connection.execute("SELECT coalesce(max(tx), 0) FROM vigilog_log WHERE at < ?", (oldest,)).fetchone()
-        if "transactions" in self.retain:
-            until = max(until, self.last - int(self.retain["transactions"]))
-        if "bytes" in self.retain:
-            sizes = connection.execute(
-                "SELECT tx, sum(sum(length(said))) OVER (ORDER BY tx DESC) FROM vigilog_outbox GROUP BY tx ORDER BY tx DESC"
-            )
-            until = max(until, next((tx for tx, total in sizes if total > self.retain["bytes"]), 0))
-        large = json.loads(self.file.get("large", "[]"))  # they are their snapshots and what came since
-        snapshots = dict(connection.execute("SELECT relation, tx FROM vigilog_snapshots").fetchall())
-        until = min([until, *(snapshots[name] for name in large if name in snapshots)])
-        if until > self.log.first:
-            try:
-                parts = [part for said in self.log.said(until) for part in said.values() if isinstance(part, dict)]
-                connection.execute("BEGIN IMMEDIATE")
-                self.log.forget(until)
-                connection.execute("DELETE FROM vigilog_requests WHERE tx <= ?", (min(until, self.last - KNOWN_REQUESTS),))
-                connection.execute("COMMIT")
-            except (sqlite3.Error, DataError):  # what is not dropped now is dropped later; the transaction that was committed stands
-                if connection.in_transaction:
-                    connection.rollback()
-                return
-            for part in parts:
-                if "segment" in part:
-                    self.segments.remove(part)
-                else:
-                    self.remove(part["location"])
-
-    def sweep(self) -> None:
-        """Removes segments that no entry names: those of transactions that were not committed."""
-        if self.segments.folder.is_dir():
-            self.segments.keep_only(self.named("segment"))
-
-    def named(self, kind: str) -> set[str]:
-        """The segments, or the locations in the warehouse, that entries name."""
-        parts = (part for said in self.log.said(self.last) for part in said.values())
-        return {part[kind] for part in parts if isinstance(part, dict) and kind in part}
-
-
-@lru_cache(maxsize=16)
-def _program(text: str) -> Program:
-    return check(text, "program").program
-
-
-def _columns(program: Program, relation: str) -> tuple[tuple[str, ...], tuple[Type, ...]] | None:
-    declaration = program.relations.get(relation)
-    return None if declaration is None else (declaration.columns, declaration.types)
-
-
-def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:
-    """Rows as JSON has them."""
-    if all(type_.kind not in ("date", "timestamp", "decimal") for type_ in types):
-        return rows  # a tuple is written like a list
-    return [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in rows]

@@ -13,33 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from vigilog.core.delta import Delta
 from vigilog.engine.compiled import Compiled
+from vigilog.engine.ledger import Changes, Ledger
 from vigilog.engine.transaction import Known, Transaction, net_changes
 from vigilog.executors.views import Views
-
-Changes = Mapping[str, Delta]
-
-
-class Ledger(Protocol):
-    """Where transactions are written down."""
-
-    @property
-    def last(self) -> int:
-        """The number of the last transaction."""
-
-    @property
-    def expects(self) -> bool:
-        """Whether something is to be written down even if nothing changes."""
-
-    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
-        """Writes a transaction down inside that of the tables; gives its number."""
-
-    def committed(self, tx: int) -> None:
-        """The tables have kept what was written down."""
-
 
 Judge = Callable[[Changes, Changes], None]
 

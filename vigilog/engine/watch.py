@@ -9,9 +9,8 @@ from typing import Any
 from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import VigilogError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import sorted_rows
+from vigilog.core.values import json_rows, sorted_rows
 from vigilog.engine.database import Database
-from vigilog.engine.ledger import json_rows
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.language.syntax import Program
 

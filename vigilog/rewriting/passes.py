@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vigilog.language.syntax import Program
-from vigilog.rewriting.normalize import normalize
+from vigilog.rewriting.program.normalize import normalize
 
 Pass = Callable[[Program], Program]
 

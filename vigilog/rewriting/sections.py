@@ -13,7 +13,7 @@ from vigilog.core.errors import Findings
 from vigilog.language.printer import show_statement
 from vigilog.language.strata import check_stratified, dependencies
 from vigilog.language.syntax import Atom, Declaration, Literal, Program, Rule, Variable
-from vigilog.rewriting.demand import ranks
+from vigilog.rewriting.demand.demand import ranks
 from vigilog.rewriting.naming import Naming
 
 

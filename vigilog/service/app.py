@@ -20,7 +20,7 @@ from starlette.websockets import WebSocket
 
 from vigilog import __version__
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.engine.durable import Durable
+from vigilog.folder.durable import Durable
 from vigilog.service import models
 from vigilog.service.access import Tokens
 from vigilog.service.calls import calls

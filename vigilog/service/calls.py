@@ -15,9 +15,9 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.step import Outcome
-from vigilog.engine.subscribers import remembered
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.engine.watch import delta_json
+from vigilog.folder.positions import remembered
 from vigilog.language.goal import parse_goal
 from vigilog.planning.strategy import depends_on
 from vigilog.service import models

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
-from vigilog.engine.durable import Durable
+from vigilog.folder.durable import Durable
 from vigilog.protocol.messages import write
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub

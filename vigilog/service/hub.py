@@ -19,14 +19,13 @@ from typing import Any, Protocol, TypeVar
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
-from vigilog.core.values import Row, sorted_rows
+from vigilog.core.values import Row, json_rows, sorted_rows
 from vigilog.engine.compiled import Compiled
-from vigilog.engine.durable import Durable
-from vigilog.engine.ledger import json_rows
-from vigilog.engine.queries import Followable
-from vigilog.engine.reading import MOST_READERS, bound_columns
 from vigilog.engine.step import Outcome
-from vigilog.engine.subscribers import Key, Remembered, forget, remember, remembered
+from vigilog.folder.durable import Durable
+from vigilog.folder.positions import Key, Remembered, forget, remember, remembered
+from vigilog.folder.queries import Followable
+from vigilog.folder.reading.states import MOST_READERS, bound_columns
 from vigilog.language.syntax import Program
 from vigilog.protocol.messages import Id, Subscribe
 from vigilog.service.access import Forbidden, Rights, Tokens, Unknown

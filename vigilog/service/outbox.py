@@ -7,9 +7,8 @@ from itertools import groupby
 from typing import Any
 
 from vigilog.core.errors import DataError
-from vigilog.core.values import Row
-from vigilog.engine.durable import Durable
-from vigilog.engine.ledger import json_rows
+from vigilog.core.values import Row, json_rows
+from vigilog.folder.durable import Durable
 from vigilog.service.limits import Limits
 from vigilog.service.slices import Channel, Net, Part, Side, Slice
 from vigilog.store.log import Log, Said

@@ -13,8 +13,8 @@ from socket import socket
 import uvicorn
 
 from vigilog.core.errors import UsageError, VigilogError
-from vigilog.engine.durable import Durable
 from vigilog.engine.places import streams
+from vigilog.folder.durable import Durable
 from vigilog.service.access import Tokens
 from vigilog.service.app import application
 from vigilog.service.gate import JsonLines, is_loopback

@@ -14,9 +14,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.core.values import Row
-from vigilog.engine.ledger import json_rows
-from vigilog.engine.reading import bound_columns
+from vigilog.core.values import Row, json_rows
+from vigilog.folder.reading.states import bound_columns
 from vigilog.protocol.messages import Id, Subscribe, write
 from vigilog.service import models
 from vigilog.service.answers import Answer, first_answer

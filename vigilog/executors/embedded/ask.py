@@ -27,8 +27,8 @@ from vigilog.language.syntax import (
     Variable,
     names,
 )
-from vigilog.rewriting.magic import magic
-from vigilog.rewriting.normalize import normalize
+from vigilog.rewriting.demand.magic import magic
+from vigilog.rewriting.program.normalize import normalize
 
 MOST_FORMS = 64  # of so many forms of goals the statements and work tables are kept
 

@@ -1,6 +1,6 @@
 """Keeps a stored relation true by counting: a row is there as long as it has a proof.
 
-What the bindings of its rules gain and lose (`rewriting/counting.py`) is found without asking for other proofs, and nothing of them is kept. What is kept, beside each row, is how many bindings of all rules
+What the bindings of its rules gain and lose (`rewriting/maintenance/counting.py`) is found without asking for other proofs, and nothing of them is kept. What is kept, beside each row, is how many bindings of all rules
 give it. A row whose number comes to nothing is lost.
 """
 
@@ -14,10 +14,10 @@ from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Program, Rule, atoms
 from vigilog.planning.select import Choice, select
-from vigilog.rewriting.counting import bindings
-from vigilog.rewriting.external import External, external
+from vigilog.rewriting.maintenance.counting import bindings
+from vigilog.rewriting.maintenance.external import External, external
+from vigilog.rewriting.maintenance.states import Change
 from vigilog.rewriting.naming import Naming
-from vigilog.rewriting.states import Change
 
 NUMBER = quote("number of proofs")  # no column of a program is called that
 

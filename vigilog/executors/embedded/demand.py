@@ -1,7 +1,7 @@
 """Runs rules on demand on SQLite, with work in proportion to what they derive.
 
 Each relation of the rules that is not a table of the database is a work table, whose rows are numbered as they come. A rule has read a work table up to some number;
-what came since is what it reads next. Rules of the lowest rank that have something to read go first (`rewriting/demand.py` says why). A rule is one prepared statement
+what came since is what it reads next. Rules of the lowest rank that have something to read go first (`rewriting/demand/` says why). A rule is one prepared statement
 for each place of its body that rows can come from; nothing is run for what is empty, and only what was filled is cleared. What no rule reads needs no table: its rows are fetched as
 they are found, and what one such relation has and another has not is told apart in Python.
 """
@@ -24,9 +24,9 @@ from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import AFFINITY, decoder, encoder
-from vigilog.rewriting.demand import ranks
-from vigilog.rewriting.states import Change, OldState, States
-from vigilog.rewriting.told import told_apart
+from vigilog.rewriting.demand.demand import ranks
+from vigilog.rewriting.demand.transient import told_apart
+from vigilog.rewriting.maintenance.states import Change, OldState, States
 
 WORK_ROWS = 10  # what a work table is expected to hold, for the order of joins
 

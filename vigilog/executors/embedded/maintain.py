@@ -20,9 +20,9 @@ from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Program, is_fact
-from vigilog.rewriting.deltas import reads
-from vigilog.rewriting.external import External
-from vigilog.rewriting.states import Change
+from vigilog.rewriting.maintenance.external import External
+from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.variants import reads
 
 CHANGE = ("minus", "plus")
 

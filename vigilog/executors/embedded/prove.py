@@ -16,7 +16,7 @@ from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.strata import Component
 from vigilog.language.syntax import Program
-from vigilog.rewriting.magic import linear_patterns, magic
+from vigilog.rewriting.demand.magic import linear_patterns, magic
 
 FIRST_BOUND = 500
 LEAST_COST = 10.0  # rows that a question is expected to take, until one was asked

@@ -19,8 +19,8 @@ from vigilog.executors.fixpoint import recursive_positions
 from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Program, Rule, atoms
 from vigilog.planning.select import Choice, select
-from vigilog.rewriting.deltas import CANDIDATE, GAINED, LOST, NEW, RECENT, Variant, gaining, losing, proving
-from vigilog.rewriting.states import Change
+from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.variants import CANDIDATE, GAINED, LOST, NEW, RECENT, Variant, gaining, losing, proving
 
 DOUBTFUL, MOST_DOUBTFUL = 64, 100_000  # from so many rows in a round, another proof is looked for before they are deleted
 Runs = list[tuple[str, dict[str, Any], str]]  # a statement, its parameters, the relation it finds rows of

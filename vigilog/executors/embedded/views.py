@@ -21,8 +21,8 @@ from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Program
-from vigilog.rewriting.external import external
-from vigilog.rewriting.relevant import relevant
+from vigilog.rewriting.maintenance.external import external
+from vigilog.rewriting.program.relevant import relevant
 
 ENOUGH = 200_000  # rows derived on demand for one transaction, until it is known what recomputing costs
 

@@ -36,7 +36,7 @@ from vigilog.language.syntax import (
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder
-from vigilog.rewriting.magic import Asked, magic
+from vigilog.rewriting.demand.magic import Asked, magic
 
 INSTANCE = "instance of a rule"
 

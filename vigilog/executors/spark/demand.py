@@ -2,10 +2,10 @@
 
 Relations of the rules that are not tables are *work relations*. What a rule derives comes to this process while it is little, and goes back as a local relation where Spark joins it; what is much stays
 where it is, with its lineage cut. Rules have read a work relation up to some point; what came since is what they read next. As in the embedded machine, rules of the lowest rank that have something to read
-go first (`rewriting/demand.py` says why): all of them are one query and one action. Rules that read nothing but rows that are here need no Spark at all (`local.py`), so of each rank they go first. Rules that
+go first (`rewriting/demand/` says why): all of them are one query and one action. Rules that read nothing but rows that are here need no Spark at all (`local.py`), so of each rank they go first. Rules that
 ask few things of tables run here, too: what they ask is fetched, by one action for all of them (`lookup.py`).
 
-A join starts at the rows that are new, which are sent to the tables; tables are never sent around, unless they are small (`planning/select.py`), and never written anew for a change (`rewriting/amended.py`).
+A join starts at the rows that are new, which are sent to the tables; tables are never sent around, unless they are small (`planning/select.py`), and never written anew for a change (`rewriting/maintenance/amended.py`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from vigilog.executors.watch import Watch
 from vigilog.language.syntax import Atom, Literal, Program, Rule, Variable, Wildcard, atoms, variables
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
-from vigilog.rewriting.amended import Amended
-from vigilog.rewriting.demand import ranks
+from vigilog.rewriting.demand.demand import ranks
+from vigilog.rewriting.maintenance.amended import Amended
 from vigilog.rewriting.naming import Naming
 from vigilog.spark.types import spark_type
 

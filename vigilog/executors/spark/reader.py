@@ -21,9 +21,9 @@ from vigilog.executors.spark.stored import Snapshot, apart, rows_of
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Declaration, Program
-from vigilog.rewriting.magic import magic
-from vigilog.rewriting.normalize import normalize
-from vigilog.rewriting.relevant import relevant
+from vigilog.rewriting.demand.magic import magic
+from vigilog.rewriting.program.normalize import normalize
+from vigilog.rewriting.program.relevant import relevant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

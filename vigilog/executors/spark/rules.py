@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vigilog.language.syntax import Program
-from vigilog.rewriting.counting import counting
-from vigilog.rewriting.external import External, external
-from vigilog.rewriting.relevant import relevant
+from vigilog.rewriting.maintenance.counting import counting
+from vigilog.rewriting.maintenance.external import External, external
+from vigilog.rewriting.program.relevant import relevant
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Views on Spark: the exact changes of views for each transaction, whether they are stored or not.
 
-The rules are those of `rewriting/external.py`: they find what a view gains and loses from what the base relations gain and lose, reading these before and after. A view that is stored is read, before the
+The rules are those of `rewriting/maintenance/external.py`: they find what a view gains and loses from what the base relations gain and lose, reading these before and after. A view that is stored is read, before the
 transaction, where others are derived on demand; what it gains and loses is found in the same way, and then amended to it. Of a view that is counted, the numbers of proofs are stored beside it
-(`rewriting/counting.py`), as if they were another view. Where all that grows past a budget, the views are evaluated before and after instead.
+(`rewriting/maintenance/counting.py`), as if they were another view. Where all that grows past a budget, the views are evaluated before and after instead.
 """
 
 from __future__ import annotations

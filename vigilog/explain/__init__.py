@@ -1,0 +1,1 @@
+"""Shows what becomes of a program."""

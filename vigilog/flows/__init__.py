@@ -1,0 +1,1 @@
+"""What comes and goes by itself: streams into relations, sinks for views."""

@@ -1,0 +1,195 @@
+"""The kinds of sinks: a Parquet change feed, a table of a database kept equal to the view, a webhook."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from vigilog.core.delta import Delta, modified
+from vigilog.core.errors import DataError, UsageError
+from vigilog.core.secrets import without_secrets
+from vigilog.core.values import sorted_rows
+from vigilog.engine.places import from_environment
+from vigilog.flows.sinks import Change, Delivery, Position, Rows, Source, json_rows
+from vigilog.spark.feeds import Feed, Part
+
+
+class ParquetFeed:
+    """Files beside each other in a folder, one for each delivery, which never change.
+
+    What is to be delivered next is noted first, so that a delivery that was interrupted is made again, the same, under the same name.
+    """
+
+    begins_anew = False
+
+    def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
+        _check_options("parquet", options, ())
+        self.source = source
+        self.feed = Feed(target, source.declaration.columns, source.declaration.types)
+
+    def position(self) -> Position | None:
+        noted = self.source.noted()
+        if noted is None:
+            return None
+        if noted["tx"] is None:  # the first delivery was begun: made to its end, or to be made anew
+            return Position(noted["history"], noted["until"]) if self.feed.has(_whole(noted["history"])) else None
+        return Position(noted["history"], noted["tx"])
+
+    def whole(self, at: Position, rows: Rows) -> None:
+        self.source.note({"history": at.history, "tx": None, "until": at.tx})
+        self.feed.write(_whole(at.history), [Part(at.tx, "insert", rows)])
+        self._note(at)
+
+    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+        begun = (self.source.noted() or {}).get("until")
+        if begun is not None and begun > since.tx:  # a delivery was interrupted: the same again
+            until = Position(since.history, begun)
+        elif changes:
+            self.source.note({"history": since.history, "tx": since.tx, "until": until.tx})
+        parts = [part for change in changes if change.tx <= until.tx for part in self._parts(change)]
+        if parts:
+            self.feed.write(f"{since.history}-{since.tx + 1:012d}-{until.tx:012d}", parts)
+        return self._note(until)
+
+    def _parts(self, change: Change) -> list[Part]:
+        if change.large:
+            located = self.source.db.store.located
+            kinds = {"minus": "delete", "plus": "insert"}
+            return [Part(change.tx, kinds[kind], located(said["location"])) for kind, said in sorted(change.said.items())]
+        delta = self.source.delta(change)
+        return [Part(change.tx, "delete", sorted_rows(delta.minus)), Part(change.tx, "insert", sorted_rows(delta.plus))]
+
+    def _note(self, position: Position) -> Position:
+        self.source.note({"history": position.history, "tx": position.tx})
+        return position
+
+
+def _whole(history: str) -> str:
+    return f"{history}-{0:012d}-whole"
+
+
+class Table:
+    """A table of a database, kept equal to the view; the position is in that database, and moves in the same transaction."""
+
+    begins_anew = True
+
+    def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
+        from vigilog.spark.tables import KeptTable
+
+        _check_options("jdbc", options, ("dbtable", "user", "password", "driver"))
+        spoken = {key: from_environment(str(value)) for key, value in options.items() if key != "dbtable"} | {
+            "url": from_environment(target)
+        }
+        table = str(options.get("dbtable", source.view))
+        self.source = source
+        self.table = KeptTable(spoken, table, source.name, source.declaration.columns, source.declaration.types)
+
+    def position(self) -> Position | None:
+        found = self.table.position()
+        return found and Position(*found)
+
+    def whole(self, at: Position, rows: Rows) -> None:
+        self.table.replace(rows, (at.history, at.tx))
+
+    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+        if any(change.large for change in changes):
+            with self.source.db.lock:
+                now = Position(since.history, self.source.db.tx)
+                self.whole(now, self.source.rows())
+            return now
+        net = Delta()
+        for change in changes:
+            net = net.then(self.source.delta(change))
+        self.table.change(sorted_rows(net.minus), sorted_rows(net.plus), (since.history, since.tx), until.tx)
+        return until
+
+
+class Webhook:
+    """An address that gets each change as JSON by HTTP POST, one after the other; the next is sent when the one before was answered with 2xx.
+
+    A change may come twice if the answer, or this process, was lost; its `Idempotency-Key` is the same then.
+    """
+
+    begins_anew = False
+
+    def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
+        _check_options("webhook", options, ("headers", "timeout"))
+        self.source = source
+        self.address = urlsplit(from_environment(target))
+        if self.address.scheme not in ("http", "https") or not self.address.hostname:
+            raise UsageError("a webhook has an address like https://host/path")
+        self.shown = f"{self.address.scheme}://{self.address.netloc.rpartition('@')[2]}{self.address.path}"
+        self.headers = {name: from_environment(value) for name, value in dict(options.get("headers", {})).items()}
+        self.timeout = float(options.get("timeout", 10))
+
+    def position(self) -> Position | None:
+        noted = self.source.noted()
+        return noted and Position(noted["history"], noted["tx"])
+
+    def whole(self, at: Position, rows: Rows) -> None:
+        if self.source.is_far:
+            raise DataError(f"{self.source.view} is too large for a webhook to begin with; begin with since={at.tx}", "large")
+        self._post("snapshot", at, {"rows": json_rows(self.source.declaration, rows)})
+        self._note(at)
+
+    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+        for change in changes:
+            at = Position(since.history, change.tx)
+            self._post("change", at, self._said(change))
+            self._note(at)
+        return self._note(until) if not changes else until
+
+    def _said(self, change: Change) -> dict[str, Any]:
+        if change.large:
+            return {"large": {kind: part["rows"] for kind, part in change.said.items()}}
+        declaration, delta = self.source.declaration, self.source.delta(change)
+        said: dict[str, Any] = {
+            name: json_rows(declaration, sorted_rows(rows)) for name, rows in (("plus", delta.plus), ("minus", delta.minus))
+        }
+        if key := self.source.db.program.keys.get(self.source.view):
+            pairs = modified(delta, key)
+            said["modified"] = [dict(zip(("old", "new"), json_rows(declaration, pair), strict=True)) for pair in pairs]
+        return said
+
+    def _post(self, kind: str, at: Position, content: Mapping[str, Any]) -> None:
+        body = json.dumps({kind: {"db": at.history, "view": self.source.view, "tx": at.tx, **content}}, ensure_ascii=False).encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": f"{at.history}-{self.source.view}-{at.tx}", **self.headers}
+        path = (self.address.path or "/") + (f"?{self.address.query}" if self.address.query else "")
+        connection = self._connection()
+        try:
+            connection.request("POST", path, body, headers)
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as reason:
+            raise self._unwritable(at, str(reason) or type(reason).__name__) from None
+        finally:
+            connection.close()
+        if not 200 <= status < 300:
+            raise self._unwritable(at, f"it answered {status}")
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host = self.address.hostname
+        assert host, "checked above"
+        if self.address.scheme == "http":
+            return http.client.HTTPConnection(host, self.address.port, timeout=self.timeout)
+        return http.client.HTTPSConnection(host, self.address.port, timeout=self.timeout, context=ssl.create_default_context())
+
+    def _unwritable(self, at: Position, why: str) -> DataError:
+        told = without_secrets(why, self.headers.values())
+        return DataError(f"{self.shown}: transaction {at.tx} of {self.source.view} was not taken: {told}", "unwritable")
+
+    def _note(self, position: Position) -> Position:
+        self.source.note({"history": position.history, "tx": position.tx})
+        return position
+
+
+def _check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise UsageError(f"a {kind} sink has no option {unknown[0]}" + (f"; options are {', '.join(known)}" if known else ""))
+
+
+KINDS: dict[str, Callable[[Source, str, Mapping[str, Any]], Delivery]] = {"parquet": ParquetFeed, "jdbc": Table, "webhook": Webhook}

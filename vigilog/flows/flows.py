@@ -1,0 +1,45 @@
+"""The streams that a database reads and the sinks that it serves, while it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from vigilog.engine.places import streams as stated
+from vigilog.flows import sinks, streams
+
+if TYPE_CHECKING:
+    from vigilog.flows.sinks import Sink
+    from vigilog.flows.streams import Stream
+    from vigilog.folder.durable import Durable
+
+
+class Followed:
+    """One stream for each relation, one sink for each name; each goes on until it is stopped, fails, or the database is closed."""
+
+    def __init__(self, db: Durable) -> None:
+        self.db = db
+        self.streams: dict[str, Stream] = {}
+        self.sinks: dict[str, Sink] = {}
+
+    def stream(self, relation: str, *, once: bool, anew: bool) -> Stream:
+        found = streams.made(self.db, relation, stated(self.db.program).get(relation))
+        if relation in self.streams:
+            self.streams[relation].stop()
+        found.start(once=once, anew=anew)
+        self.streams[relation] = found
+        return found
+
+    def sink(self, view: str, kind: str, target: str, name: str | None, since: int | None, options: Mapping[str, Any]) -> Sink:
+        found = sinks.made(self.db, view, kind, target, name or f"{kind} of {view}", since, options)
+        if found.name in self.sinks:
+            self.sinks[found.name].stop()
+        found.start()
+        self.sinks[found.name] = found
+        return found
+
+    def stop(self) -> None:
+        for stream in self.streams.values():
+            stream.stop()
+        for sink in self.sinks.values():
+            sink.stop()

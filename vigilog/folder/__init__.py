@@ -1,0 +1,1 @@
+"""The durable database: a program with its data in a folder."""

@@ -1,0 +1,481 @@
+"""A database on a data folder: what was acknowledged is there again, whatever happened."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from vigilog.core.delta import Delta
+from vigilog.core.errors import DataError, UsageError, VigilogError
+from vigilog.core.proofs import Proof
+from vigilog.core.values import Row, Type
+from vigilog.engine.changes import ViewChange
+from vigilog.engine.compiled import Compiled
+from vigilog.engine.evaluate import ensure_known, read
+from vigilog.engine.places import key_place, source_place
+from vigilog.engine.step import Outcome
+from vigilog.engine.transaction import Transaction, check_keys
+from vigilog.executors.choose import choose
+from vigilog.executors.embedded.tables import quote
+from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.executors.mixed import MixedViews
+from vigilog.executors.watch import Report
+from vigilog.files.place import Place, is_uri
+from vigilog.files.reader import files
+from vigilog.flows.flows import Followed
+from vigilog.folder.backup import backup
+from vigilog.folder.definitions import changed_statements, defined, dropped
+from vigilog.folder.filed import Filed
+from vigilog.folder.large import MEMORY, Large, Way, default_warehouse
+from vigilog.folder.queries import Followable, Queries
+from vigilog.folder.reading.states import Question, Readers, State, reading
+from vigilog.folder.redefine import redefine
+from vigilog.folder.status import Status, status
+from vigilog.folder.verify import Verified, verify
+from vigilog.language.check import check
+from vigilog.language.goal import parse_goal
+from vigilog.language.printer import show
+from vigilog.language.syntax import Program, atoms
+from vigilog.planning.layout import file_table
+from vigilog.planning.strategy import MATERIALIZED
+from vigilog.spark.snapshots import Written
+from vigilog.store.file import DataFile, damage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from vigilog.flows.sinks import Sink
+    from vigilog.flows.streams import Stream
+
+CACHE_KIB = 500_000
+SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark starts
+
+Given = Mapping[str, Iterable[Row] | Place]
+
+
+class Durable(Filed):
+    """A program with its data in a folder. One process at a time has it open."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        program: Program | None = None,
+        facts: Given | None = None,
+        *,
+        strategy: str | None = None,
+        budget: int | None = None,
+        strict: bool = False,
+        define: bool = False,
+        retain: Mapping[str, float] | None = None,
+        warehouse: str | None = None,
+        memory: int | None = None,
+        report: Report | None = None,
+    ) -> None:
+        """Opens a data folder, or, with a program, makes it; the facts are what a new one begins with."""
+        self.folder, self.report = Path(folder), report
+        self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
+        self.lock, self.budget, self.strict = RLock(), budget, strict
+        self.readers, self.queries = Readers(self), Queries(self)
+        self.troubles: list[str] = []  # what failed after transactions that stand
+        self.redefined = ""  # the statements that opening has changed,
+        self.redefinition: dict[str, Delta] = {}  # and what that did to views
+        try:
+            with damage(self.file.path):
+                stated = {"strategy": strategy, "retain": retain and json.dumps(retain), "warehouse": warehouse, "memory": memory}
+                self._open(program, facts or {}, stated, define=define)
+        except BaseException:
+            self.file.close()
+            raise
+
+    def _open(self, program: Program | None, facts: Given, settings: Mapping[str, Any], *, define: bool) -> None:
+        known = self.known_program()
+        text = show(program) if program else ""
+        if known and program and known != text and not define:
+            shown = changed_statements(known, text)
+            raise DataError(
+                f"{self.folder} has another program; to change its definitions, say so (define=True, --define):\n{shown}", "program-changed"
+            )
+        if known and facts:
+            raise DataError(f"{self.folder} has data already; load more into it instead", "facts")
+        if not known and program is None:
+            raise DataError(f"{self.folder} has no program yet (make it with: vigilog init PROGRAM --data {self.folder})", "no-data")
+        current = check(known, "program").program if known else program
+        assert current is not None, "there is one or the other"
+        with self.writing():
+            for name, value in settings.items():
+                if value is not None:
+                    self.file.put(name, self._own_warehouse(value) if name == "warehouse" else value)
+            if not known:
+                self.write_program(current)
+                self.file.put("given", json.dumps(sorted(facts)))
+            self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
+            strategy = self.file.get("strategy", "auto")
+            self.overruns = 0 if strategy == "auto" else None
+            made = self.compile(current)
+            self.build(made, self._first_rows(made, facts), first=not known)
+            if not known:
+                check_keys(self.program, self.base)
+        if known and program and known != text:
+            self.redefined = changed_statements(known, text)
+            self.redefinition = redefine(self, program)
+
+    def _own_warehouse(self, stated: str) -> str:
+        """A folder of this database's own in the warehouse that is stated, which it may share with others."""
+        place = stated.rstrip("/") if is_uri(stated) else str(Path(stated).absolute())
+        before = self.file.get("warehouse", default_warehouse(self.folder))
+        if f"{before}/".startswith(f"{place}/"):
+            return str(before)
+        if self.file.connection.execute("SELECT count(*) FROM vigilog_snapshots").fetchone()[0]:
+            raise DataError(f"{self.folder} has snapshots in {before}; its warehouse cannot be another now", "warehouse")
+        return f"{place}/{self.file.history}"
+
+    def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
+        """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
+        found: dict[str, Iterable[Row]] = {}
+        for name, source in facts.items():
+            if not isinstance(source, Place) or choose("auto", [source]).engine == "embedded":
+                found[name] = read(source)
+                continue
+            rows = self.store.begin(made, source)
+            if isinstance(rows, Written):
+                self.store.keep(name, rows, 0)
+                self.large |= {name}
+            else:
+                found[name] = rows
+        return found
+
+    # -- transactions
+
+    def take(
+        self,
+        transaction: Transaction,
+        *,
+        keep: bool = True,
+        kind: str = "change",
+        source: tuple[str, Any] | None = None,
+        request: str | None = None,
+    ) -> Outcome:
+        """Applies a transaction, durably; gives its number and all that it changed.
+
+        A request with a key that was used before does nothing again, and gives the first one's number. The position of a source is committed with the transaction.
+        """
+        with self.lock, damage(self.file.path):
+            if request is not None and keep and (before := self.book.answered(request)) is not None:
+                return Outcome(before)
+            self.book.source, self.book.request = (source, request) if keep else (None, None)
+            try:
+                outcome = super().take(transaction, keep=keep, kind=kind)
+            finally:
+                self.book.source = self.book.request = None
+            if keep and outcome.changes:
+                self._afterwards(lambda: self.store.compact_if_due(outcome.changes))
+            return outcome
+
+    def _afterwards(self, work: Callable[[], None]) -> None:
+        try:
+            with damage(self.file.path):
+                work()
+        except (VigilogError, sqlite3.Error) as reason:
+            self.troubles.append(str(reason))
+
+    def _rebuild(self, made: Compiled) -> None:
+        reasons = {name: chosen.reason for name, chosen in made.strategies.items() if chosen.name == MATERIALIZED}
+        with self.swapping():
+            self.file.put("stored", json.dumps(reasons))
+            self.build(made, {})
+
+    # -- definitions
+
+    def define(self, text: str, name: str = "definition") -> dict[str, Delta]:
+        """Adds or replaces relations and rules; gives, and publishes, what views gain and lose by that. Relations that do not change their meaning are left alone.
+
+        The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
+        """
+        with self.lock, damage(self.file.path):
+            return redefine(self, defined(self.whole_program(), text, name))
+
+    def drop(self, name: str) -> dict[str, Delta]:
+        """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
+        with self.lock, damage(self.file.path):
+            return redefine(self, dropped(self.whole_program(), name))
+
+    # -- reading
+
+    def ask_typed(self, goal: str, at: int | None = None, seconds: float | None = None) -> tuple[tuple[Type, ...], list[Row]]:
+        """The types of a goal's answers, and the answers, now or as of a transaction; looking back takes no longer than some `seconds`."""
+        with self.lock, damage(self.file.path):
+            if at is None or at == self.tx:
+                return super().ask_typed(goal)
+            self.views.prepare(parse_goal(self.program, goal))
+            answers: list[tuple[tuple[Type, ...], list[Row]]] = []
+            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)), seconds)
+            return answers[0]
+
+    def ask(self, goal: str, at: int | None = None, seconds: float | None = None) -> list[Row]:
+        return self.ask_typed(goal, at, seconds)[1]
+
+    def view(self, name: str, at: int | None = None, seconds: float | None = None) -> set[Row]:
+        """All rows of an output relation, now or as of a transaction; looking back takes no longer than some `seconds`."""
+        with self.lock, damage(self.file.path):
+            if at is None or at == self.tx:
+                return super().view(name)
+            ensure_known(self.program, name)
+            self.views.prepare(parse_goal(self.program, self.whole(name)))
+            rows: set[Row] = set()
+            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)), seconds)
+            return rows
+
+    def rows(self, name: str) -> set[Row]:
+        ensure_known(self.program, name)
+        if name not in self.base:
+            raise DataError(f"{name} is derived by rules; no rows are stated for it", "derived")
+        with damage(self.file.path):
+            return super().rows(name)
+
+    def why(self, goal: str) -> Proof | None:
+        with damage(self.file.path):
+            return super().why(goal)
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        with damage(self.file.path):
+            return super().proofs(relation, rows)
+
+    def reading(self, *questions: str | Question, seconds: float | None = None, budget: int | None = None) -> AbstractContextManager[State]:
+        """A state of the database, to be read while others write: `with db.reading("closure") as state`. See `folder/reading/`."""
+        return reading(self, questions, seconds, budget)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The views of the program, without those of queries that are followed."""
+        return tuple(name for name in self.program.outputs if name not in self.queries.names)
+
+    def reads(self, goal: str) -> set[str]:
+        """The relations that a goal asks for: those of the program, not the views of what others follow."""
+        found = {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+        if strange := sorted(found & self.queries.names):
+            raise DataError(f"there is no relation {strange[0]}", "unknown-relation")
+        return found
+
+    def reads_of(self, view: str) -> set[str]:
+        """The relations that one must be allowed to read to see a view: itself, or those that a query which is followed asks for."""
+        if view not in self.queries.names:
+            return {view}
+        return {atom.relation for rule in self.program.rules if rule.heads[0].relation == view for atom, _ in atoms(rule.body)}
+
+    def declared(self, view: str) -> int:
+        """The transaction since which a view has the columns that it has."""
+        return self.book.declared(view)
+
+    def follow(self, goal: str, most: int | None = None) -> Followable:
+        """Makes the answers to a goal a view, whose changes are told like any other's; of such views there are at `most` so many."""
+        with self.lock, damage(self.file.path):
+            return self.queries.follow(goal, most)
+
+    def unfollow(self, *views: str) -> None:
+        """Ends what `follow` began."""
+        with self.lock, damage(self.file.path):
+            self.queries.drop(views)
+
+    @property
+    def oldest(self) -> int:
+        """The oldest transaction whose state can be looked at: what came later is in the log, in the words of this program, and in rows that come to one process."""
+        with self.lock:
+            return max(self.book.log.first, int(self.file.get("defined", 0)), int(self.file.get("bulk", 0)))
+
+    @property
+    def resident(self) -> EmbeddedViews:
+        """What is kept in the file."""
+        views = self.views.resident if isinstance(self.views, MixedViews) else self.views
+        assert isinstance(views, EmbeddedViews), "a file is SQLite's"
+        return views
+
+    def kept_rows(self, relation: str) -> int:
+        """How many rows the file has for a base relation or a stored view."""
+        (number,) = self.file.connection.execute(f"SELECT count(*) FROM {quote(file_table(relation))}").fetchone()
+        return int(number)
+
+    def _as_of(self, tx: int, look: Callable[[], None], seconds: float | None) -> None:
+        """Looks at the state after a transaction, by undoing, for a moment, what came later."""
+        if tx > self.tx:
+            raise DataError(f"there is no transaction {tx} yet: the last is {self.tx}", "future")
+        if tx < self.oldest:
+            reasons = {
+                self.book.log.first: "older ones are not retained",
+                int(self.file.get("bulk", 0)): "it changed more rows than come to one process",
+            }
+            why = reasons.get(self.oldest, "it changed the program")
+            raise DataError(f"the state after transaction {tx} cannot be looked at: the oldest is that after {self.oldest} ({why})", "gap")
+        undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
+        with self.resident.tables.within(seconds):
+            self.views.apply(undo, lambda _: look(), keep=False)
+
+    def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
+        """What views of the program gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
+        with self.lock, damage(self.file.path):
+            if since < self.book.log.first:
+                raise DataError(f"changes after {since} are not all retained: the oldest are after {self.book.log.first}", "gap")
+            if since > self.tx:
+                raise DataError(f"there is no transaction {since} yet: the last is {self.tx}", "future")
+            found, book, queries = list(self.book.log.changes(since, until)), self.book, self.queries.names
+        for tx, view, said in found:
+            if view not in queries and book.knew(view, tx):  # of queries that are not followed any more nothing is known
+                yield tx, view, book.delta(view, said, tx)
+
+    keeps_changes = True
+
+    def changes_of(self, view: str, since: int, until: int | None = None) -> list[ViewChange]:
+        return [ViewChange(tx, delta) for tx, name, delta in self.changes(since, until) if name == view]
+
+    def segment(self, view: str, said: Mapping[str, Any]) -> Iterable[Row]:
+        """The rows of a change that are not in the outbox itself, but in what it names."""
+        types = self.program.relations[view].types
+        return self.store.rows(types, said["location"]) if "location" in said else self.book.segments.read(dict(said), types)
+
+    # -- large data
+
+    def load(
+        self,
+        relation: str,
+        source: str | Path | Place,
+        *,
+        upsert: bool = False,
+        delete_key: bool = False,
+        op: str | None = None,
+        **options: str,
+    ) -> Outcome:
+        """Adds the rows of a file, folder or table to a base relation, in one transaction; `options` are those of `.input`, like `IO="parquet"`.
+
+        With `upsert` a row takes the place of the one with its key; with `delete_key` the source has the columns of the key, and what has one of its keys goes. With `op` each row of a file says in that
+        column what is to be done with it, as the rows of a stream do.
+        """
+        if sum([upsert, delete_key, op is not None]) > 1:
+            raise UsageError("upsert, delete_key and op: it is one of them")
+        if op is not None:
+            return self._operate(relation, self._place(relation, source, options), op)
+        return self._change(relation, source, options, "upsert" if upsert else "delete_key" if delete_key else "add", kind="load")
+
+    def sync(self, relation: str, source: str | Path | Place, **options: str) -> Outcome:
+        """Makes a base relation equal to a file, folder or table, in one transaction that holds only the differences."""
+        return self._change(relation, source, options, "equal", kind="sync")
+
+    def _place(self, relation: str, source: str | Path | Place, options: Mapping[str, str]) -> Place:
+        ensure_known(self.program, relation)
+        if relation not in self.base:
+            raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
+        place = source if isinstance(source, Place) else source_place(self.program, relation, str(source), options)
+        if place.local and place.format != "delta":
+            files(place)  # what is not there is said before Spark starts
+        return place
+
+    def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], way: Way, *, kind: str) -> Outcome:
+        place = self._place(relation, source, options)
+        with self.lock, damage(self.file.path):
+            if way in ("upsert", "delete_key") and relation not in self.program.keys:
+                raise DataError(f"{relation} has no key, which {way} goes by; declare one (.key)", "key")
+            if way == "delete_key":
+                place = key_place(self.program, place)
+            if relation in self.large or choose("auto", [place], large=SMALL_FILE).engine != "embedded":
+                return self.store.change(relation, place, way, kind=kind)
+            rows = set(read(place))
+            if way in ("upsert", "delete_key"):
+                return self.take({way: {relation: list(rows)}}, kind=kind)
+            gone = self.rows(relation) - rows if way == "equal" else set[Row]()
+            return self.take({"delete": {relation: list(gone)}, "insert": {relation: list(rows)}}, kind=kind)
+
+    def _operate(self, relation: str, place: Place, op: str) -> Outcome:
+        """One transaction of the operations that the rows of files name, in the order of the files and of the rows in them."""
+        from vigilog.flows.streams import folded
+        from vigilog.spark.streams import from_files
+
+        if not place.local or place.format == "delta":
+            raise UsageError("op goes with files on this machine: elsewhere their rows have no order")
+        batch = replace(place, format="stream", options={"format": place.format, "op": op})
+        with self.lock, damage(self.file.path):
+            key = self.program.keys.get(relation, ())
+            wish = folded(relation, key, from_files(batch, key, [str(path.absolute()) for path in files(place)]))
+            return self.take(wish, kind="load")
+
+    # -- streams and sinks
+
+    @cached_property
+    def followed(self) -> Followed:
+        return Followed(self)
+
+    def stream(self, relation: str, *, once: bool = False, anew: bool = False) -> Stream:
+        """Follows the stream that a relation's `.input` names, in the background: each of its batches is one transaction.
+
+        With `once` it ends when all that is there now was read. It goes on where it was left, or begins `anew`.
+        """
+        return self.followed.stream(relation, once=once, anew=anew)
+
+    def streams(self) -> list[Stream]:
+        """The streams that are followed, and those that failed."""
+        return list(self.followed.streams.values())
+
+    def sink(self, view: str, kind: str, target: str | Path, *, name: str | None = None, since: int | None = None, **options: Any) -> Sink:
+        """Delivers the changes of a view, in the background, from where its last delivery ended: `kind` is `parquet`, `jdbc` or `webhook`, `target` a folder or an address.
+
+        A new sink begins with the whole view, or, with `since`, with the changes after a transaction.
+        """
+        return self.followed.sink(view, kind, str(target), name, since, options)
+
+    def sinks(self) -> list[Sink]:
+        """The sinks that are served, and those that failed."""
+        return list(self.followed.sinks.values())
+
+    def frame(self, name: str) -> DataFrame:
+        """A view, or a base relation, as a Spark DataFrame, as of now."""
+        with self.lock, damage(self.file.path):
+            return self.store.frame(name)
+
+    def compact(self, relations: Iterable[str] | None = None) -> dict[str, int]:
+        """Writes new Parquet snapshots of base relations, by default of all, and swaps them in; gives their numbers of rows."""
+        with self.lock, damage(self.file.path):
+            wanted = list(self.homes if relations is None else relations)
+            for name in wanted:
+                ensure_known(self.program, name)
+                if name not in self.homes:
+                    raise DataError(f"{name} is derived by rules; only base relations have snapshots", "derived")
+            self.book.sweep()
+            self.store.sweep()
+            return self.store.compact(wanted)
+
+    def move(self, large: frozenset[str], rows: Mapping[str, Iterable[Row]] | None = None) -> None:
+        """From now on these relations are not resident; those that come back, do so with their rows."""
+        self.large = large
+        self.build(self.compiled, rows or {})
+
+    # -- care
+
+    def verify(self, by: str = "auto") -> Verified:
+        """Computes everything anew from the base and compares it with all that is kept: by the reference, on SQLite or on Spark, as the size suggests."""
+        with self.lock:
+            return verify(self, by)
+
+    def status(self) -> Status:
+        """What the database holds, where, and how it is kept."""
+        with self.lock, damage(self.file.path):
+            return status(self)
+
+    def backup(self, target: str | Path) -> int:
+        """Copies the database, as it is now, into a new folder, while transactions go on; gives the number of the last one that it has."""
+        return backup(self.folder, target, self.report)
+
+    def close(self) -> None:
+        if "followed" in self.__dict__:
+            self.followed.stop()  # before the lock is taken, which they may be waiting for
+        self.readers.close()
+        with self.lock:
+            if self.file.closed:
+                return
+            try:
+                self.views.close()
+            finally:
+                self.file.close()

@@ -1,0 +1,155 @@
+"""What a data folder holds in its file: the program, and the tables that it needs."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row
+from vigilog.engine.compiled import Compiled, compiled
+from vigilog.engine.database import Database
+from vigilog.executors.embedded.tables import quote
+from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.executors.mixed import Beginning, MixedViews
+from vigilog.executors.views import Views
+from vigilog.folder.backup import SEGMENTS
+from vigilog.folder.book import Book
+from vigilog.language.check import check
+from vigilog.language.printer import show
+from vigilog.language.syntax import Program
+from vigilog.planning.layout import file_table
+from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
+from vigilog.rewriting.program.relevant import relevant
+from vigilog.store.file import DataFile
+from vigilog.store.segments import Segments
+
+if TYPE_CHECKING:
+    from vigilog.folder.large import Large
+    from vigilog.folder.queries import Queries
+
+RETAIN = {"transactions": 1_000_000.0}  # what is retained unless stated otherwise
+
+
+class Filed(Database):
+    """A database whose program and tables are in a file. What is there already, and means the same, is used as it is."""
+
+    folder: Path
+    file: DataFile
+    store: Large
+    queries: Queries
+    book: Book
+    budget: int | None
+    strict: bool
+
+    def compile(self, program: Program) -> Compiled:
+        """A program as it is maintained, with the queries that are followed."""
+        given = [name for name in self.given if name in program.relations]
+        made = compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"))
+        later = json.loads(self.file.get("stored", "{}"))  # what `auto` came to store, with its reasons then
+        return made.with_strategies({name: Strategy(MATERIALIZED, reason) for name, reason in later.items() if name in made.strategies})
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """All that is written inside, or nothing of it."""
+        self.file.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.file.connection.execute("COMMIT")
+        except BaseException:
+            if self.file.connection.in_transaction:
+                self.file.connection.rollback()
+            raise
+
+    def known_program(self) -> str:
+        with self.lock:
+            found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
+        if found and zlib.crc32(found[0].encode()) != found[1]:
+            raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
+        return str(found[0]) if found else ""
+
+    def whole_program(self) -> Program:
+        """The program as it was written, with the rows that it states."""
+        return check(self.known_program(), "program").program
+
+    def write_program(self, program: Program) -> None:
+        (last,) = self.file.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
+        text = show(program)
+        self.file.connection.execute(
+            "INSERT INTO vigilog_programs (tx, at, text, sum) VALUES (?, ?, ?, ?)",
+            (last or 0, time.time(), text, zlib.crc32(text.encode())),
+        )
+        self.file.seal()
+
+    @property
+    def large(self) -> frozenset[str]:
+        """The base relations that are not resident."""
+        with self.lock:
+            return frozenset(json.loads(self.file.get("large", "[]")))
+
+    @large.setter
+    def large(self, names: frozenset[str]) -> None:
+        self.file.put("large", json.dumps(sorted(names)))
+
+    @property
+    def given(self) -> list[str]:
+        """The relations that were given rows when the database was made."""
+        return list(json.loads(self.file.get("given", "[]")))
+
+    def build(self, made: Compiled, rows: Mapping[str, Iterable[Row]], *, first: bool = False) -> None:
+        """Makes the tables that a program needs and the file does not have, and drops those that it needs no more."""
+        meaning, connection, large = made.fingerprints(), self.file.connection, self.large
+        homes = {home: name for name, home in made.homes.items() if name not in large}
+        far = {made.homes[name] for name in large}
+        near = [name for name in made.plain.relations if far.isdisjoint(depends_on(made.plain, name))]
+        stored = made.stored & set(near)
+        kinds = dict.fromkeys(homes, "base") | dict.fromkeys(stored, "stored")
+        had = dict(connection.execute("SELECT name, known FROM vigilog_relations").fetchall())
+        kept = {name for name in kinds if had.get(name) == meaning[name]}
+        for name in (had.keys() | made.plain.relations.keys()) - kept:  # tables of what is not stored are empty, and may have other columns
+            for table in (file_table(name), f"{file_table(name)} counts"):
+                connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
+        given = {home: chain(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
+
+        def resident(outputs: Sequence[str]) -> EmbeddedViews:
+            program = relevant(made.plain, near) if far else made.plain
+            return EmbeddedViews(program, outputs, given, stored, made.counted, self.budget, self.strict, connection=connection, kept=kept)
+
+        def distant(outputs: Sequence[str]) -> Beginning:
+            return self.store.beginning(made, outputs)
+
+        outputs = made.program.outputs
+        views: Views = MixedViews(made.plain, outputs, far, resident, distant) if far else resident(outputs)
+        connection.execute("DELETE FROM vigilog_relations")
+        connection.executemany(
+            "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
+        )
+        self.file.seal()
+        segments = Segments(self.folder / SEGMENTS)
+        listeners = self.step.listeners if hasattr(self, "step") else []
+        retain = json.loads(self.file.get("retain", "null")) or RETAIN
+        self.book = Book(self.file, made.program, segments, retain, self.store.remove, self.store.rows)
+        self._use(made, views, self.book, listeners)
+
+    @contextmanager
+    def swapping(self) -> Iterator[None]:
+        """Other tables take the place of these, in one transaction of the file; if that fails, these go on."""
+        compiled_, views, book = self.compiled, self.views, self.book
+        try:
+            with self.writing():
+                yield
+        except BaseException:
+            if self.views is not views:
+                self.views.close()
+                self.book = book
+                self._use(compiled_, views, book, self.step.listeners)
+            views.attach()
+            raise
+        if self.views is not views:
+            views.close()

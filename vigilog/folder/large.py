@@ -1,0 +1,394 @@
+"""What is large in a data folder: relations that live on Spark, loads, differences, snapshots.
+
+A base relation that does not fit into the memory budget is not resident: it is its snapshot, with what the log has since then. Small changes of it come as transactions like any other; large ones are
+compared, written and diffed by Spark, and the log names what Spark wrote.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import reduce
+from operator import attrgetter, or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from vigilog.core.delta import Delta, between
+from vigilog.core.errors import DataError
+from vigilog.core.values import Row, Type
+from vigilog.engine.step import Outcome
+from vigilog.executors.mixed import Beginning, MixedViews
+from vigilog.executors.watch import Watch
+from vigilog.files.place import Place
+from vigilog.language.syntax import Program
+from vigilog.planning.strategy import depends_on
+from vigilog.rewriting.program.relevant import relevant
+from vigilog.spark.session import surviving
+from vigilog.spark.snapshots import Written, folders, remove
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from vigilog.engine.compiled import Compiled
+    from vigilog.executors.spark.bulk import Bulk, Difference
+    from vigilog.folder.durable import Durable
+
+Way = Literal[
+    "add", "upsert", "delete_key", "equal"
+]  # rows come; take the place of those with their key; are keys whose rows go; are all there is
+
+MEMORY = 256 * 2**20  # bytes that one relation may take to be resident
+FEW_ROWS = 100_000  # up to so many changed rows pass through this process
+MANY_ROWS = 10_000  # so many rows come to a relation before it is looked at whether it has outgrown the budget
+LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relation that is not resident gets a new one
+
+
+def size(types: Sequence[Type], rows: int) -> int:
+    """About how many bytes rows take in tables and their indexes."""
+    return rows * 2 * (16 + sum(32 if type_.kind == "symbol" else 8 for type_ in types))
+
+
+@dataclass(frozen=True)
+class Past:
+    """A program that another has taken the place of, and those of its views that mean something else now: rows that are here, or frames on Spark."""
+
+    compiled: Compiled
+    views: Mapping[str, set[Row] | DataFrame]
+
+    def alike(self, view: str, program: Program) -> bool:
+        """Whether a view has the same columns in another program."""
+        one, other = self.compiled.program.relations.get(view), program.relations.get(view)
+        return one is not None and other is not None and (one.columns, one.types) == (other.columns, other.types)
+
+
+class Large:
+    """The part of a database that Spark holds."""
+
+    def __init__(self, db: Durable, warehouse: str, memory: int) -> None:
+        self.db, self.warehouse, self.memory = db, warehouse, memory
+        self.grown: dict[str, int] = {}  # how many rows of each large relation have changed since its tail was last looked at,
+        self.added: dict[str, int] = {}  # and how many have come to each resident one since it was last counted
+        self.looking: set[object] = set()  # who reads a state that may rest on files of before
+
+    # -- snapshots
+
+    def snapshot(self, relation: str) -> tuple[Written, int] | None:
+        """The newest snapshot of a base relation, and the transaction it was taken at."""
+        found = self.db.file.connection.execute(
+            "SELECT location, rows, tx FROM vigilog_snapshots WHERE relation = ?", (relation,)
+        ).fetchone()
+        return found and (Written(self.located(found[0]), found[1]), found[2])
+
+    def keep(self, relation: str, written: Written, tx: int) -> None:
+        """Notes a snapshot, inside a transaction of the file."""
+        self.db.file.connection.execute(
+            "INSERT OR REPLACE INTO vigilog_snapshots VALUES (?, ?, ?, ?, ?)",
+            (relation, tx, written.location.removeprefix(f"{self.root}/"), written.rows, time.time()),
+        )
+        self.db.file.seal()
+
+    @property
+    def root(self) -> str:
+        return self.warehouse.rstrip("/")
+
+    def located(self, location: str) -> str:
+        """Where something in the warehouse is; it is called by its place there, so that all of it can move."""
+        return f"{self.root}/{location}"
+
+    def snapshot_taken(self, relation: str) -> float:
+        """When the newest snapshot of a base relation was taken."""
+        (at,) = self.db.file.connection.execute("SELECT at FROM vigilog_snapshots WHERE relation = ?", (relation,)).fetchone()
+        return float(at)
+
+    def remove(self, location: str) -> None:
+        """Removes what nothing names any more."""
+        remove(self.located(location))
+
+    def source(self, relation: str) -> Any:
+        """A base relation as Spark can read it: its snapshot and what came since, or its rows if it is resident."""
+        from vigilog.executors.spark.stored import Kept
+
+        if relation not in self.db.large:
+            return self.db.rows(relation)
+        found = self.snapshot(relation)
+        assert found is not None, "what is not resident has a snapshot"
+        tail = self.db.book.since(found[1], [relation]).get(relation, Delta())
+        self.grown[relation] = len(tail.plus) + len(tail.minus)
+        return Kept(found[0], tail)
+
+    def beginning(self, made: Compiled, outputs: Sequence[str], stored: Collection[str] | None = None) -> Beginning:
+        """Spark's part of the views, from what there is now."""
+        from vigilog.executors.spark.views import SparkViews
+
+        names = {home: name for name, home in made.homes.items()}
+        large = [made.homes[name] for name in self.db.large]
+        program = relevant(made.plain, [*outputs, *large])
+        if stored is None:
+            stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
+        read = {home: self.source(name) for home, name in names.items() if home in program.relations}
+        db, tx = self.db, self.db.tx
+
+        def since() -> dict[str, Delta]:
+            return {made.homes[name]: delta for name, delta in db.book.since(tx).items()}
+
+        def views() -> SparkViews:
+            watch = Watch(report=db.report)
+            return SparkViews(program, outputs, read, stored, made.counted, watch, budget=db.budget, strict=db.strict)
+
+        return Beginning(views, since)
+
+    @surviving()
+    def compact(self, relations: Iterable[str]) -> dict[str, int]:
+        """Writes a new snapshot of each relation, as of now, and swaps it in; gives the numbers of rows. Readers of the old one are not disturbed: it goes with the next."""
+        done = {}
+        with closing(self._bulk()) as bulk:
+            for name in relations:
+                home, before = self.db.homes[name], self.snapshot(name)
+                written = bulk.write(home, bulk.load(home, self.source(name)).exact, self.warehouse, f"snapshot-{self.db.tx}")
+                with self.db.writing():
+                    self.keep(name, written, self.db.tx)
+                done[name] = written.rows
+                self.grown.pop(name, None)
+                self._clear_old(home, [written, *([before[0]] if before else [])])
+        if isinstance(self.db.views, MixedViews) and not self.db.large.isdisjoint(done):
+            self.db.views.renew()
+        self._place(done)
+        return done
+
+    def _place(self, rows: Mapping[str, int]) -> None:
+        """Relations with a new snapshot that have outgrown the budget leave the file; ones that fit again, with room to grow, come back."""
+        sizes = {name: size(self.db.program.relations[name].types, number) for name, number in rows.items()}
+        large = self.db.large
+        out = {name for name in rows.keys() - large if sizes[name] > self.memory}
+        back = {name for name in rows.keys() & large if sizes[name] <= self.memory // 2}
+        if out or back:
+            found = {name: self.db.rows(name) for name in back}
+            with self.db.swapping():
+                self.db.move((large | out) - back, found)
+
+    def compact_if_due(self, changes: Mapping[str, Delta]) -> None:
+        """Takes a new snapshot of relations whose tail has grown long, and of those that have outgrown the budget."""
+        large = self.db.large
+        due = []
+        for name, delta in changes.items():
+            if name in large:
+                self.grown[name] = self.grown.get(name, 0) + len(delta.plus) + len(delta.minus)
+                due += [name] if self.grown[name] > LONG_TAIL else []
+            elif self._outgrown(name, delta):
+                due.append(name)
+        if due:
+            self.compact(due)
+
+    def _outgrown(self, name: str, delta: Delta) -> bool:
+        """Whether a resident relation has grown over the budget. It is counted only now and then."""
+        types = self.db.program.relations[name].types
+        self.added[name] = self.added.get(name, 0) + len(delta.plus) - len(delta.minus)
+        if self.added[name] < max(MANY_ROWS, self.memory // size(types, 16)):
+            return False
+        self.added[name] = 0
+        return size(types, self.db.kept_rows(self.db.homes[name])) > self.memory
+
+    def _clear_old(self, home: str, kept: Sequence[Written]) -> None:
+        """Removes snapshots that are older than these, unless somebody reads a state of before. One that was just replaced stays until it is replaced again, for other processes."""
+        for location in () if self.looking else folders(self.warehouse, home, "snapshot"):
+            if location not in {written.location for written in kept}:
+                remove(location)
+
+    def sweep(self) -> None:
+        """Removes what nothing names: changes of transactions that were not committed, and relations that there are no more."""
+        named = self.db.book.named("location")
+        for location in [location for kind in ("plus", "minus") for location in folders(self.warehouse, "*", kind)]:
+            if location.removeprefix(f"{self.root}/") not in named:
+                remove(location)
+        known = {location.removeprefix(f"{self.root}/").split("/")[0] for location in folders(self.warehouse, "*", "snapshot")}
+        for relation in () if self.looking else known - {*self.db.homes.values()}:
+            for location in folders(self.warehouse, relation, "snapshot"):
+                remove(location)
+
+    # -- loads
+
+    @surviving()
+    def begin(self, made: Compiled, place: Place) -> Iterable[Row] | Written:
+        """The rows of a source that a new database begins with, or, if they are too many to be resident, a snapshot of them."""
+        with closing(self._bulk(made)) as bulk:
+            home = made.homes[place.relation]
+            found = bulk.load(home, place)
+            if size(place.types, found.rows) <= self.memory:
+                return found.collect()
+            return bulk.write(home, found.exact, self.warehouse, "snapshot-0")
+
+    @surviving()
+    def change(
+        self,
+        relation: str,
+        wanted: Place,
+        way: Way,
+        *,
+        kind: str,
+        source: tuple[str, Any] | None = None,
+    ) -> Outcome:
+        """Changes a relation by what a source has, in one of the ways there are, in one transaction; the position of the source is committed with it."""
+        home = self.db.homes[relation]
+        with closing(self._bulk()) as bulk:
+            current = self.source(relation)
+            declaration = self.db.program.relations[relation]
+            columns = bulk.frames.layout.columns[home]
+            key = [columns[column] for column in self.db.program.keys[relation]] if way in ("upsert", "delete_key") else ()
+            if way == "delete_key":
+                difference = bulk.without(home, current, wanted, key)
+            else:
+                difference = bulk.compare(home, current, wanted, replacing=way == "equal", key=key)
+            fits = relation not in self.db.large and size(declaration.types, difference.came) <= self.memory // 4
+            if difference.rows <= FEW_ROWS or (fits and difference.rows <= 10 * FEW_ROWS):
+                delta = bulk.rows(home, difference)
+                wish = {"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}
+                return self.db.take(wish, kind=kind, source=source)
+            return self._take(bulk, relation, current, difference, kind, source)
+
+    def _take(self, bulk: Bulk, relation: str, current: Any, difference: Difference, kind: str, source: tuple[str, Any] | None) -> Outcome:
+        """A transaction whose rows stay on Spark."""
+        db, home = self.db, self.db.homes[relation]
+        if relation in db.program.keys:
+            self._check_key(bulk, relation, current, difference)
+        touched = [name for name in db.program.outputs if home in depends_on(db.plain, name)]
+        before = {name: bulk.local(name, list(db.view(name))) if not self.is_far(name) else self._frame(name) for name in touched}
+        after = bulk.write(home, bulk.after(home, current, difference), self.warehouse, f"snapshot-{db.tx + 1}")
+        base = self._written(bulk, home, difference)
+        old = self.snapshot(relation)
+        with db.swapping():
+            self.keep(relation, after, db.tx + 1)
+            db.move(db.large | {relation})
+            views = {name: self._said(bulk, name, bulk.between(before[name], self._frame(name))) for name in touched}
+            tx = db.book.log.append(kind, {relation: base}, {name: said for name, said in views.items() if said})
+            db.file.put("bulk", tx)
+            if source:
+                db.book.note_source(*source)
+        self._clear_old(home, [after, *([old[0]] if old else [])])
+        outcome = Outcome(tx, far=tuple(name for name, said in views.items() if said))
+        db.step.publish(outcome)
+        return outcome
+
+    @surviving()
+    def some(self, relation: str, most: int) -> Iterable[Row]:
+        """Rows of a base relation, of one that is not resident at most so many."""
+        home = self.db.homes[relation]
+        if relation not in self.db.large:
+            return self.db.views.rows(home)
+        with closing(self._bulk()) as bulk:
+            return bulk.collect(home, self._frame(home).limit(most))
+
+    @surviving()
+    def seen(self, name: str) -> set[Row] | DataFrame:
+        """A view as of now, where it is: its rows, or a frame that stays as it is."""
+        return self._frame(name) if self.is_far(name) else self.db.view(name)
+
+    @surviving()
+    def redefined(self, past: Past, name: str, now: set[Row] | DataFrame | None) -> tuple[dict[str, Any], Delta | None]:
+        """What a change of definitions did to a view, as the outbox says it, and its rows, unless they are too many for this process."""
+        was, lost = past.views.get(name), past.compiled.program.relations.get(name)
+        if (was is None or isinstance(was, set)) and (now is None or isinstance(now, set)):
+            delta = between(was or set(), now or set())
+            return self.db.book.said(name, delta, lost), delta
+        with closing(self._bulk(past.compiled)) as before, closing(self._bulk()) as after:
+            old = before.local(name, list(was)) if isinstance(was, set) else was
+            new = after.local(name, list(now)) if isinstance(now, set) else now
+            parts: list[tuple[Bulk, Difference]] = []
+            if old is not None and new is not None and lost and lost.types == self.db.program.relations[name].types:
+                parts = [(after, after.between(old.toDF(*new.columns), new))]
+            else:  # rows of other types: those go, these come
+                parts += [(before, before.between(old, old.limit(0)))] if old is not None else []
+                parts += [(after, after.between(None, new))] if new is not None else []
+            if sum(difference.rows for _, difference in parts) > FEW_ROWS:
+                return reduce(or_, (self._written(bulk, name, difference) for bulk, difference in parts)), None
+            deltas = [bulk.rows(name, difference) for bulk, difference in parts]
+        gone, came = ({row for delta in deltas for row in side(delta)} for side in (attrgetter("minus"), attrgetter("plus")))
+        delta = between(gone, came)
+        return self.db.book.said(name, delta, lost), delta
+
+    def _said(self, bulk: Bulk, name: str, difference: Difference) -> dict[str, Any]:
+        """A view's change as the outbox says it: its rows if they are few, otherwise where Spark wrote them."""
+        if difference.rows <= FEW_ROWS:
+            return self.db.book.said(name, bulk.rows(name, difference))
+        return self._written(bulk, name, difference)
+
+    def _written(self, bulk: Bulk, relation: str, difference: Difference) -> dict[str, Any]:
+        """A large change as an entry of the log names it: where Spark wrote it."""
+        parts = {"plus": (difference.plus, difference.came), "minus": (difference.minus, difference.gone)}
+        written = {kind: bulk.write(relation, frame, self.warehouse, kind) for kind, (frame, rows) in parts.items() if rows}
+        return {kind: {"location": part.location.removeprefix(f"{self.root}/"), "rows": part.rows} for kind, part in written.items()}
+
+    def _check_key(self, bulk: Bulk, relation: str, current: Any, difference: Difference) -> None:
+        columns = [self.db.program.relations[relation].columns[column] for column in self.db.program.keys[relation]]
+        after = bulk.after(self.db.homes[relation], current, difference)
+        if after.groupBy(*columns).count().where("count > 1").limit(1).count():
+            raise DataError(f"{relation} would have several rows with the same key ({', '.join(columns)})", "key")
+
+    def rows(self, types: Sequence[Type], location: str) -> Iterable[Row]:
+        """The rows that Spark wrote for an entry."""
+        from vigilog.spark.snapshots import read_rows
+
+        return read_rows(types, self.located(location))
+
+    def is_far(self, name: str) -> bool:
+        return isinstance(self.db.views, MixedViews) and self.db.views.is_far(name)
+
+    def _frame(self, name: str) -> DataFrame:
+        assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
+        return self.db.views.distant.frame(name)
+
+    @surviving()
+    def frame(self, name: str) -> DataFrame:
+        """A view as a frame, as of now."""
+        if self.is_far(name):
+            return self._frame(name)
+        with closing(self._bulk()) as bulk:
+            return bulk.local(name, sorted(self.db.view(name)))
+
+    # -- what verify asks
+
+    @surviving()
+    def check_snapshot(self, relation: str, rows: Collection[Row] | None) -> tuple[int, int]:
+        """How many rows a snapshot has, read to its end, and in how many it differs from the rows it should have, if these are given."""
+        from vigilog.executors.spark.stored import Kept
+
+        found = self.snapshot(relation)
+        assert found is not None, "there is one"
+        home = self.db.homes[relation]
+        with closing(self._bulk()) as bulk:
+            snapshot = bulk.load(home, Kept(found[0], Delta()))
+            if rows is None:
+                return bulk.count(snapshot.exact), 0
+            read = snapshot.collect()
+            return len(read), len(read ^ set(rows))
+
+    def check_views(self) -> Iterator[tuple[str, int]]:
+        """Views on Spark that are not what the rules give, with the number of rows in which they differ."""
+        assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
+        far = self.db.views.far
+        with surviving(), closing(self.beginning(self.db.compiled, far, stored=()).taken()) as anew, closing(self._bulk()) as bulk:
+            for name in far:
+                difference = bulk.between(self._frame(name), anew.frame(name))
+                if difference.rows:
+                    yield name, difference.rows
+
+    @surviving()
+    def computed(self, base: Mapping[str, set[Row]], names: Sequence[str]) -> dict[str, set[Row]]:
+        """The rows of relations, derived on Spark from base rows."""
+        from vigilog.executors.spark.views import SparkViews
+
+        made = self.db.compiled
+        program = relevant(made.plain, names)
+        read = {made.homes[name]: rows for name, rows in base.items() if made.homes[name] in program.relations}
+        with closing(SparkViews(program, names, read, watch=Watch(report=self.db.report))) as views:
+            return {name: set(views.rows(name)) for name in names}
+
+    def _bulk(self, made: Compiled | None = None) -> Bulk:
+        from vigilog.executors.spark.bulk import Bulk
+
+        return Bulk((made or self.db.compiled).plain, Watch(report=self.db.report))
+
+
+def default_warehouse(folder: Path) -> str:
+    return str((folder / "warehouse").absolute())

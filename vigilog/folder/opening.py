@@ -1,0 +1,119 @@
+"""Opens a program, in memory or on a data folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import overload
+
+from vigilog.core.errors import UsageError
+from vigilog.core.values import Row
+from vigilog.engine.database import Database, Facts
+from vigilog.engine.evaluate import checked_rows
+from vigilog.engine.places import inputs
+from vigilog.executors.choose import choose
+from vigilog.executors.watch import Report
+from vigilog.files import reader
+from vigilog.files.place import Place
+from vigilog.folder.durable import Durable
+from vigilog.language.check import check
+from vigilog.language.parser import read_program
+from vigilog.language.syntax import Program
+
+
+@overload
+def open_program(
+    program: str | Path | Program,
+    facts: Facts | str | Path | None = None,
+    *,
+    strategy: str | None = None,
+    engine: str = "embedded",
+    budget: int | None = None,
+    strict: bool = False,
+) -> Database: ...
+
+
+@overload
+def open_program(
+    program: str | Path | Program | None = None,
+    facts: Facts | str | Path | None = None,
+    *,
+    data: str | Path,
+    strategy: str | None = None,
+    budget: int | None = None,
+    strict: bool = False,
+    define: bool = False,
+    retain: Mapping[str, float] | None = None,
+    warehouse: str | None = None,
+    memory: int | None = None,
+    report: Report | None = None,
+) -> Durable: ...
+
+
+def open_program(
+    program: str | Path | Program | None = None,
+    facts: Facts | str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    strategy: str | None = None,
+    engine: str = "embedded",
+    budget: int | None = None,
+    strict: bool = False,
+    define: bool = False,
+    retain: Mapping[str, float] | None = None,
+    warehouse: str | None = None,
+    memory: int | None = None,
+    report: Report | None = None,
+) -> Database:
+    """Opens a program, given as text, file or tree, in memory or on a `data` folder, with its facts as rows or as a folder of files.
+
+    >>> db = open_program('''
+    ... .decl edge(x: symbol, y: symbol)
+    ... .decl closure(x: symbol, y: symbol)
+    ... .output closure
+    ... closure(x, y) :- edge(x, y).
+    ... closure(x, y) :- edge(x, z), closure(z, y).
+    ... ''', {"edge": [("a", "b")]})
+    >>> with db.transaction() as tx:
+    ...     tx.insert("edge", [("b", "c")])
+    >>> sorted(tx.changes["closure"].plus)
+    [('a', 'c'), ('b', 'c')]
+    >>> db.close()
+
+    `strategy` is `external`, `materialized`, `counted` or `auto`. A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict`, refused.
+
+    A data folder remembers its program and its strategy: open it with `open(data=folder)`. Opening it with another program changes its definitions, if `define` says so. Of its log,
+    `retain` keeps what is not older than some `days`, not more than the last `transactions`, and of the views' changes not more than some `bytes`.
+    """
+    if isinstance(program, str) and "\n" not in program:
+        program = Path(program)
+    checked = None if program is None else check(read_program(program) if isinstance(program, Path) else program).program
+    if checked is None and data is None:
+        raise UsageError("a program or a data folder is needed")
+    given: dict[str, Iterable[Row] | Place] = {}
+    if checked is None or facts is None:
+        pass
+    elif isinstance(facts, Mapping):
+        given |= {name: checked_rows(checked, name, rows) for name, rows in facts.items()}
+    else:
+        given |= inputs(checked, facts)
+        for place in given.values():
+            if isinstance(place, Place) and place.local:
+                reader.files(place)  # a source that is not there is an error, needed or not
+        engine = choose(engine, [place for place in given.values() if isinstance(place, Place)], []).engine
+    if data is not None:
+        return Durable(
+            data,
+            checked,
+            given,
+            strategy=strategy,
+            budget=budget,
+            strict=strict,
+            define=define,
+            retain=retain,
+            warehouse=warehouse,
+            memory=memory,
+            report=report,
+        )
+    assert checked is not None, "seen above"
+    return Database(checked, given, strategy or "auto", "embedded" if engine == "auto" else engine, budget, strict)

@@ -1,0 +1,139 @@
+"""Goals whose answers are followed: each is a view that nobody declared, beside those of the program.
+
+Constants of its atoms become columns of the view, so that goals which differ only in them share one, of which each follows some rows:
+
+>>> from vigilog.language.check import check
+>>> from vigilog.language.goal import parse_goal
+>>> program = check('.decl edge(x: symbol, y: symbol)').program
+>>> text, values = as_view("query", parse_goal(program, 'edge("a", y), !edge(y, "b")'))
+>>> print(text)
+.decl query(k1: symbol, y: symbol)
+.output query
+query(k1, y) :- edge(k1, y), !edge(y, "b").
+>>> values
+('a',)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from vigilog.core.errors import DataError, ProgramError
+from vigilog.core.values import Value
+from vigilog.folder.definitions import defined
+from vigilog.language.goal import Goal, parse_goal
+from vigilog.language.printer import show
+from vigilog.language.syntax import Atom, Attribute, Constant, Declaration, Directive, Program, Rule, Term, Variable, names
+
+if TYPE_CHECKING:
+    from vigilog.folder.durable import Durable
+
+PREFIX = "query_"
+
+
+@dataclass(frozen=True)
+class Followable:
+    """Where the answers to a goal can be followed: in the rows of a view that have some values in some columns, less its first columns, after a transaction."""
+
+    view: str
+    bound: dict[int, Value]
+    hidden: int
+    attributes: tuple[Attribute, ...]
+    since: int
+
+
+class Queries:
+    """The queries of a database. They are in its file, so that those who follow one can go on after a restart."""
+
+    def __init__(self, db: Durable) -> None:
+        self.db = db
+        self.names: frozenset[str] = frozenset()  # of the views that the database has for them
+
+    @property
+    def known(self) -> dict[str, tuple[str, int]]:
+        """The text of each query's view, and the transaction since which it is followed."""
+        with self.db.lock:
+            said = self.db.file.get("queries", "{}")
+        return {name: (text, since) for name, (text, since) in json.loads(said).items()}
+
+    def _write(self, queries: dict[str, tuple[str, int]]) -> None:
+        self.db.file.put("queries", json.dumps(queries))
+
+    def added_to(self, program: Program) -> Program:
+        """A program with the views of those queries that it can answer."""
+        added = set()
+        for name, (text, _) in self.known.items():
+            try:
+                program = defined(program, text)
+                added.add(name)
+            except ProgramError:  # of another program: `keep` forgets it
+                continue
+        self.names = frozenset(added)
+        return program
+
+    def follow(self, goal: str, most: int | None = None) -> Followable:
+        asked = parse_goal(self.db.program, goal)
+        atom = asked.rule.body[0]
+        if asked.of_atom in self.db.program.outputs and isinstance(atom, Atom) and _plain(atom):
+            bound = {column: arg.value for column, arg in enumerate(atom.args) if isinstance(arg, Constant)}
+            return Followable(asked.of_atom, bound, 0, asked.declaration.attributes, 0)
+        text, _ = as_view("query", asked)
+        name = PREFIX + hashlib.sha256(text.encode()).hexdigest()[:12]
+        known = self.known
+        if name not in known:
+            if most is not None and len(known) >= most:
+                raise DataError(f"{most} queries are followed already", "limit")
+            known[name] = as_view(name, asked)[0], self.db.tx
+            with self.db.swapping():
+                self._write(known)
+                self.db.build(self.db.compile(self.db.whole_program()), {})
+        values = as_view(name, asked)[1]
+        return Followable(name, dict(enumerate(values)), len(values), asked.declaration.attributes, known[name][1])
+
+    def drop(self, views: Iterable[str]) -> None:
+        known = self.known
+        left = {name: query for name, query in known.items() if name not in views}
+        if len(left) < len(known):
+            with self.db.swapping():
+                self._write(left)
+                self.db.build(self.db.compile(self.db.whole_program()), {})
+
+    def keep(self, program: Program) -> None:
+        """Forgets queries that a program, with all that it can answer, does not have."""
+        self._write({name: query for name, query in self.known.items() if name in program.relations})
+
+
+def as_view(name: str, goal: Goal) -> tuple[str, tuple[Value, ...]]:
+    """The text of a view for a goal, and the values of its first columns that are meant."""
+    taken = names(goal.rule, into_aggregates=True) | set(goal.declaration.columns)
+    fresh = (variable for variable in (f"k{number}" for number in count(1)) if variable not in taken)
+    found: dict[tuple[str, Value], Variable] = {}
+
+    def opened(term: Term) -> Term:
+        if not isinstance(term, Constant):
+            return term
+        key = str(term.type), term.value
+        if key not in found:
+            found[key] = Variable(next(fresh), term.type)
+        return found[key]
+
+    body = tuple(replace(part, args=tuple(map(opened, part.args))) if isinstance(part, Atom) else part for part in goal.rule.body)
+    args = tuple(opened(arg) for arg in goal.rule.head.args)
+    columns = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in found.values())
+    program = Program(
+        declarations=(Declaration(name, (*columns, *goal.declaration.attributes)),),
+        directives=(Directive("output", name),),
+        rules=(Rule((Atom(name, (*found.values(), *args)),), body),),
+    )
+    return show(program), tuple(value for _, value in found)
+
+
+def _plain(atom: Atom) -> bool:
+    """Whether an atom asks for the rows of a relation with some values in some columns, and for nothing else."""
+    variables = [arg for arg in atom.args if isinstance(arg, Variable)]
+    return len(set(variables)) == len(variables) and all(isinstance(arg, Variable | Constant) for arg in atom.args)

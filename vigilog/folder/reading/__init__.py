@@ -1,0 +1,1 @@
+"""States of a data folder, to be read while others write."""

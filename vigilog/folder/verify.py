@@ -1,0 +1,230 @@
+"""Computes everything anew and compares it with all that is kept.
+
+What is kept and could be wrong: the pages of the file, the entries of log and outbox, segments, stored views, numbers of proofs, snapshots. What follows from what: a snapshot with the log since is the base;
+the views follow from the base by the rules; a view at the oldest state that is retained, with the outbox since, is the view now.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from vigilog import reference
+from vigilog.core.delta import Delta, between
+from vigilog.core.errors import DataError, UsageError, VigilogError, counted
+from vigilog.core.values import Row
+from vigilog.executors.embedded.tables import quote
+from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.planning.layout import file_table
+from vigilog.store.file import explained
+
+if TYPE_CHECKING:
+    from vigilog.folder.durable import Durable
+
+FEW_ROWS = 200  # up to so many rows, kept altogether, the reference computes in a moment
+WAYS = ("auto", "reference", "embedded", "spark")
+SHOWN = 3
+
+Rows = dict[str, set[Row]]
+
+
+@dataclass
+class Verified:
+    """What was compared, how, and what was found wrong."""
+
+    by: str
+    checked: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def fine(self) -> bool:
+        return not self.problems
+
+    @contextmanager
+    def checking(self, what: str, db: Durable) -> Iterator[None]:
+        """Notes what is checked; if it cannot be read, that is a problem like others."""
+        if db.report:
+            db.report(f"checking {what}", 0, 0)
+        found = len(self.problems)
+        try:
+            yield
+        except VigilogError as reason:
+            self.problems.append(f"{what}: {reason}")
+        except sqlite3.DatabaseError as reason:
+            self.problems.append(f"{what}: {explained(reason, db.file.path)}")
+        if len(self.problems) == found:
+            self.checked.append(what)
+
+    def compare(self, what: str, kept: set[Any], right: set[Any]) -> None:
+        if kept != right:
+            self.problems.append(f"{what}: {_difference(kept, right)}")
+
+
+def verify(db: Durable, by: str = "auto") -> Verified:
+    """Checks an open database; nothing is changed."""
+    if by not in WAYS:
+        raise UsageError(f"there is no way {by} to verify; there are {', '.join(WAYS)}")
+    found = Verified(_way(db) if by == "auto" else by)
+    with found.checking("the file", db):
+        problems = [text for (text,) in db.file.connection.execute("PRAGMA integrity_check(20)") if text != "ok"]
+        found.problems += [f"the file: {problem}" for problem in problems]
+    with found.checking("the settings", db):
+        db.file.check_seal()
+    _check_entries(db, found)
+    base: Rows = {}
+    for name in db.homes:
+        with found.checking(f"base relation {name}", db):
+            base[name] = db.rows(name) if name not in db.large else set()
+            _check_base(db, found, name, base[name])
+    if base.keys() == db.homes.keys():
+        _check_views(db, found, base)
+    return found
+
+
+def _way(db: Durable) -> str:
+    if db.large:
+        return "spark"
+    kept = [*db.homes.values(), *db.stored]
+    try:
+        return "reference" if sum(db.kept_rows(name) for name in kept) <= FEW_ROWS else "embedded"
+    except sqlite3.DatabaseError:  # what cannot be read is said later
+        return "embedded"
+
+
+def _check_entries(db: Durable, found: Verified) -> None:
+    """Sums of the log, of the outbox and of segments; no change of a view without its transaction."""
+    log = db.book.log
+    with found.checking("the log", db):
+        for entry in log.entries(log.first):
+            _check_segments(db, found, f"transaction {entry.tx} of the log", entry.changes)
+    with found.checking("the outbox", db):
+        for tx, view, said in log.changes(log.first):
+            _check_segments(db, found, f"transaction {tx} of {view}", {view: said})
+        stray = log.connection.execute("SELECT count(*) FROM vigilog_outbox WHERE tx NOT IN (SELECT tx FROM vigilog_log)").fetchone()[0]
+        if stray:
+            found.problems.append(f"the outbox: {counted(stray, 'change')} of views without a transaction")
+
+
+def _check_segments(db: Durable, found: Verified, what: str, changes: Mapping[str, Any]) -> None:
+    for said in changes.values():
+        for part in said.values():
+            try:
+                if isinstance(part, dict) and "segment" in part:
+                    db.book.segments.check(part)
+                elif isinstance(part, dict) and (rows := sum(1 for _ in db.store.rows((), part["location"]))) != part["rows"]:
+                    found.problems.append(f"{what}: {part['location']} has {counted(rows, 'row')}, and was written with {part['rows']}")
+            except DataError as reason:
+                found.problems.append(f"{what}: {reason}")
+
+
+def _check_base(db: Durable, found: Verified, name: str, rows: set[Row]) -> None:
+    """What the log says came last is there. A snapshot, read to its end, has as many rows as it was written with; and it is, with what came since, the relation."""
+    recent = db.book.since(db.oldest, [name]).get(name, Delta()) if name not in db.large else Delta()
+    if not recent.plus <= rows or not recent.minus.isdisjoint(rows):
+        found.problems.append(f"base relation {name}: {_difference(rows, recent.apply(rows))}, says the log")
+    snapshot = db.store.snapshot(name)
+    if snapshot is None or (name not in db.large and snapshot[1] < db.book.log.first):
+        return
+    since = db.book.since(snapshot[1], [name]).get(name, Delta())
+    number, difference = db.store.check_snapshot(name, None if name in db.large else since.inverse().apply(rows))
+    if number != snapshot[0].rows:
+        found.problems.append(f"the snapshot of {name}: it has {number} rows, and was written with {snapshot[0].rows}")
+    if difference:
+        found.problems.append(
+            f"the snapshot of {name}: {counted(difference, 'row')} differ from the relation as of transaction {snapshot[1]}"
+        )
+
+
+def _check_views(db: Durable, found: Verified, base: Rows) -> None:
+    near = [name for name in db.program.outputs if not db.store.is_far(name)]
+    stored = sorted(name for name in db.stored if not db.store.is_far(name))
+    if db.large:
+        with found.checking("views on Spark", db):
+            for name, difference in db.store.check_views():
+                found.problems.append(f"view {name}: {counted(difference, 'row')} differ from what the rules give")
+    right = _computed(db, base, "embedded" if db.large and found.by == "spark" else found.by, [*near, *stored])
+    for name in stored:
+        with found.checking(f"stored {name}", db):
+            found.compare(f"stored {name}", set(db.views.rows(name)), right[name])
+            if name in db.compiled.counted:
+                _check_counts(db, found, name)
+    for name in near:
+        if name not in stored and name not in db.homes:
+            with found.checking(f"view {name}", db):
+                found.compare(f"view {name}", db.view(name), right[name])
+    oldest = db.oldest
+    with found.checking(f"changes of views since {oldest}", db):
+        told = [name for name in near if name in db.outputs]  # queries are told since they are followed
+        now = {name: right[name] for name in told}
+        undo = {name: delta.inverse() for name, delta in db.book.since(oldest, [*base.keys() - db.large]).items()}
+        before = {name: undo[name].apply(rows) if name in undo else rows for name, rows in base.items()}
+        then = _computed(db, before, "embedded" if found.by == "spark" else found.by, told)
+        for _, view, delta in db.changes(oldest):
+            if view in then:
+                then[view] = _followed(found, view, then[view], delta)
+        for name in told:
+            found.compare(f"changes of {name} since {oldest}", then[name], now[name])
+
+
+def _followed(found: Verified, view: str, rows: set[Row], delta: Delta) -> set[Row]:
+    if not delta.minus <= rows or not delta.plus.isdisjoint(rows):
+        found.problems.append(f"changes of {view}: one of them does not fit what came before")
+    return (rows - delta.minus) | delta.plus
+
+
+def _check_counts(db: Durable, found: Verified, name: str) -> None:
+    """The numbers of proofs, counted anew beside the tables that are kept."""
+    counts = quote(f"{file_table(name)} counts")
+    kept = {tuple(row) for row in db.file.connection.execute(f"SELECT * FROM {counts}")}
+    resident = db.resident
+    homes = {home: set(resident.rows(home)) for home in resident.contents}
+    with closing(EmbeddedViews(resident.asker.program, resident.views, homes, resident.stored, db.compiled.counted)) as anew:
+        table = quote(f"{anew.tables.layout.tables[name]} counts")
+        right = {tuple(row) for row in anew.tables.execute(f"SELECT * FROM {table}")}
+    found.compare(f"numbers of proofs of {name}", kept, right)
+
+
+def _computed(db: Durable, base: Rows, by: str, names: list[str]) -> Rows:
+    """The rows of relations, derived from base rows alone."""
+    ways: dict[str, Callable[[], Rows]] = {
+        "reference": lambda: _by_reference(db, base, names),
+        "embedded": lambda: _by_sqlite(db, base, names),
+        "spark": lambda: db.store.computed(base, names),
+    }
+    return ways[by]() if names else {}
+
+
+def _by_reference(db: Durable, base: Rows, names: list[str]) -> Rows:
+    """By the meaning of the language; what the user did not name, but rewriting did, by the meaning of the rewritten program."""
+    found = reference.evaluate(db.program, base)
+    if any(name not in found for name in names):
+        found |= {
+            name: rows
+            for name, rows in reference.evaluate(db.plain, {db.homes[n]: rows for n, rows in base.items()}).items()
+            if name not in found
+        }
+    return {name: found[name] for name in names}
+
+
+def _by_sqlite(db: Durable, base: Rows, names: list[str]) -> Rows:
+    program = db.resident.asker.program
+    homes = {db.homes[name]: rows for name, rows in base.items() if name not in db.large}
+    with closing(EmbeddedViews(program, names, homes, {rule.head.relation for rule in program.rules})) as anew:
+        return {name: set(anew.rows(name)) for name in names}
+
+
+def _difference(kept: set[Any], right: set[Any]) -> str:
+    delta = between(right, kept)
+    parts = [
+        f"{_listed(delta.plus)} should not be there" if delta.plus else "",
+        f"{_listed(delta.minus)} should be there" if delta.minus else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _listed(rows: frozenset[Any]) -> str:
+    shown = ", ".join(map(str, sorted(rows, key=repr)[:SHOWN]))
+    return f"{shown} and {len(rows) - SHOWN} more" if len(rows) > SHOWN else shown

@@ -1,0 +1,1 @@
+"""Demand: derive only what is asked for."""

@@ -1,0 +1,1 @@
+"""Maintenance: what a change of base relations does to views, as rules."""

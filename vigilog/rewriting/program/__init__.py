@@ -1,0 +1,1 @@
+"""Passes: true functions from programs to programs."""
