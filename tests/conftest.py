@@ -10,8 +10,12 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=1"  # little data, but thousands of plans: little is worth compiling well
 
@@ -22,6 +26,14 @@ NO_CODE = "".join(f";{key}={without}" for key, (_, without) in CODE.items())
 os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={JAVA}{NO_CODE}")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts processes beside it deaf to Ctrl-C, and they pass that on
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The session of the whole test run."""
+    from vigilog.spark.session import session
+
+    return session()
 
 
 @contextmanager

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.store.postgres import Postgres, binaries, postgres
-from vigilog.spark.session import session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-@pytest.fixture(scope="session")
-def spark() -> SparkSession:
-    """The session of the whole test run."""
-    return session()
 
 
 @pytest.fixture(scope="session")
