@@ -35,9 +35,9 @@ class Elsewhere(Protocol):
 Part = Delta | Elsewhere
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Effect:
-    """What changed in base relations, and in derived ones. What did not change does not occur."""
+    """What changed in base relations, and in derived ones. What did not change does not occur. It is made for every transaction, and never changed."""
 
     changes: Mapping[str, Part] = field(default_factory=dict)
     views: Mapping[str, Part] = field(default_factory=dict)
@@ -46,6 +46,8 @@ class Effect:
     ] = ()  # views that have other columns than before: what they lost and what they gained are rows of different types
 
     def then(self, later: Effect) -> Effect:
+        if not self.changes and not self.views:
+            return later
         return Effect(_together(self.changes, later.changes), _together(self.views, later.views), (*self.redeclared, *later.redeclared))
 
     def delta(self, relation: str) -> Delta:

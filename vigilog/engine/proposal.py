@@ -7,8 +7,7 @@ that is all in which wishes differ: they take the same way (`step.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from vigilog.core.effect import Effect
 from vigilog.engine.transaction import Lookup, Transaction, net_changes
@@ -41,8 +40,7 @@ class Wish(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A wish, the kind of transaction it is, and what is to be written down with it."""
 
     wish: Wish
@@ -56,13 +54,13 @@ class Proposal:
         return self.source is not None or self.request is not None
 
 
-@dataclass(frozen=True)
 class Rows:
     """Rows that come and go, as a transaction says them."""
 
-    db: Maintained
-    transaction: Transaction
     fires = True
+
+    def __init__(self, db: Maintained, transaction: Transaction) -> None:
+        self.db, self.transaction = db, transaction
 
     def maintain(self, settle: Settle, *, keep: bool, idle: bool) -> None:
         changes = net_changes(self.db.program, self.db.base, self.transaction)

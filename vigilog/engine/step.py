@@ -13,7 +13,7 @@ stay on Spark, a definition, a batch of a stream differ only in how they are mai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -49,10 +49,10 @@ class Outcome:
     """
 
     tx: int
-    changes: dict[str, Delta] = field(default_factory=dict)
+    changes: Mapping[str, Delta] = field(default_factory=dict)
     deltas: dict[str, Delta] = field(default_factory=dict)
     far: tuple[str, ...] = ()
-    redeclared: tuple[str, ...] = ()
+    redeclared: Collection[str] = ()
     costs: list[Stats] = field(default_factory=list)  # of each round
 
     @property
@@ -89,7 +89,7 @@ class Step:
         def settle(change: Effect) -> Effect:
             nonlocal net, rounds
             net = net.then(change)
-            if proposal.wish.fires and (further := self.fire(change, net)):
+            if self.judges and proposal.wish.fires and (further := self.fire(change, net)):
                 rounds += 1
                 if rounds > MOST_ROUNDS:
                     raise DataError(f"changes follow from each other for more than {MOST_ROUNDS} rounds", "cascade")
@@ -114,9 +114,10 @@ class Step:
             judge.judge(net)
 
     def note(self, outcome: Outcome, net: Effect) -> None:
-        views = net.told([*self.db.program.outputs, *net.redeclared])
-        outcome.changes, outcome.deltas = deltas(net.changes), deltas(views)
-        outcome.far, outcome.redeclared = tuple(name for name in views if name not in outcome.deltas), tuple(net.redeclared)
+        views = net.told((*self.db.program.outputs, *net.redeclared))
+        outcome.changes, outcome.deltas, outcome.redeclared = deltas(net.changes), deltas(views), net.redeclared
+        if len(outcome.deltas) < len(views):
+            outcome.far = tuple(name for name in views if name not in outcome.deltas)
 
     def publish(self, outcome: Outcome) -> None:
         self.db.ledger.committed(outcome.tx)

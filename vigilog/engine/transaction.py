@@ -15,6 +15,7 @@ from vigilog.language.syntax import Program
 
 OPERATIONS = ("delete", "insert", "update", "upsert", "delete_key")
 BOM = "\ufeff"
+_SEQUENCES = {list, tuple}
 
 Transaction = Mapping[str, Mapping[str, Any]]
 
@@ -80,7 +81,8 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
         if not isinstance(by_relation, Mapping):
             raise DataError(f"{operation} takes an object with relations as keys", "json")
         for relation, given in by_relation.items():
-            _check_base(program, base, relation)
+            if relation not in base:
+                raise _no_base(program, relation)
             if operation == "update":
                 old, new = _update(program, relation, given)
                 there = base[relation].among(old)
@@ -112,14 +114,15 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
     return {name: change for name, change in changes.items() if change}
 
 
-def _check_base(program: Program, base: Mapping[str, Lookup], relation: str) -> None:
+def _no_base(program: Program, relation: str) -> DataError:
     ensure_known(program, relation)
-    if relation not in base:
-        raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
+    return DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
 
 
 def _rows(program: Program, relation: str, given: Any) -> Iterable[Row]:
-    if not isinstance(given, list | tuple | set | frozenset) or not all(issubclass(type_, list | tuple) for type_ in set(map(type, given))):
+    if type(given) is list and set(map(type, given)) <= _SEQUENCES:  # as they come from JSON and from clients
+        return checked_rows(program, relation, given)
+    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(row, list | tuple) for row in given):
         raise DataError(f"the rows of {relation} are a list of lists", "json")
     return checked_rows(program, relation, given)
 

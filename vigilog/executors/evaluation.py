@@ -30,6 +30,8 @@ class Stats:
 
 def total(costs: Sequence[Stats]) -> Stats:
     """What several pieces of work have cost together."""
+    if len(costs) == 1:
+        return costs[0]
     numbers = ("ms", "rounds", "derived", "statements", "spark_jobs", "undefined")
     whole = replace(costs[0], **{name: sum(getattr(cost, name) for cost in costs) for name in numbers})
     whole.recomputed = next((cost.recomputed for cost in costs if cost.recomputed), "")

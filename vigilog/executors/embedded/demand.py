@@ -122,7 +122,7 @@ class DemandMachine:
                             continue
                         if window:
                             statement.parameters["since"], statement.parameters["until"] = since, until
-                        cursor.execute(statement.now(changed), statement.parameters)
+                        cursor.execute(statement.whole if statement.without.isdisjoint(changed) else statement.text, statement.parameters)
                         statements += 1
                         target = statement.target
                         found = self._fetch(target, cursor) if target in self.transient.relations else cursor.rowcount

@@ -41,6 +41,7 @@ class _Statements:
     delete_all: str
     insert_all: str
     clear: tuple[str, str]
+    changes: tuple[str, str]  # the tables of changes
 
 
 class Maintainer:
@@ -167,7 +168,7 @@ class Maintainer:
             many(statements.minus, stored)
             if len(stored) <= FEW:
                 self.few[relation] = stored
-            self.filled.add(self._name(relation, "minus"))
+            self.filled.add(statements.changes[0])
         if delta.plus:
             stored = sorted(self.tables.encoded(relation, delta.plus))
             many(statements.plus, stored)
@@ -175,7 +176,7 @@ class Maintainer:
                 many(statements.insert, stored)
             else:
                 self.tables.execute(statements.insert_all)
-            self.filled.add(self._name(relation, "plus"))
+            self.filled.add(statements.changes[1])
         self.changed[relation] = Change(bool(delta.minus), bool(delta.plus))
 
     def _statements(self, relation: str) -> _Statements:
@@ -191,6 +192,7 @@ class Maintainer:
             delete_all=f"DELETE FROM {table} WHERE {among(names, minus)}",
             insert_all=f"INSERT INTO {table} SELECT {columns} FROM {plus}",
             clear=(f"DELETE FROM {minus}", f"DELETE FROM {plus}"),
+            changes=(self._name(relation, "minus"), self._name(relation, "plus")),
         )
 
     def _delta(self, relation: str) -> Delta:
@@ -210,19 +212,17 @@ class ExternalViews:
         self.external = external
         states = {name: external.states[name] for name in external.tables}
         self.inputs = {
-            name: work(relation, kind)
-            for relation, state in states.items()
-            for name, kind in ((state.lost, "minus"), (state.gained, "plus"))
+            work(name, kind): changed for name, state in states.items() for kind, changed in (("minus", state.lost), ("plus", state.gained))
         }
         told = [name for state in external.states.values() for name in (state.lost, state.gained)]
         sources = in_both_states(states, tables, work)
-        self.machine = DemandMachine(external.program, external.levels, tables, sources, self.inputs, told)
-        self.plan = self.machine.plan(self.inputs, rows)
+        self.machine = DemandMachine(external.program, external.levels, tables, sources, self.inputs.values(), told)
+        self.plan = self.machine.plan(self.inputs.values(), rows)
 
     def changes(self, filled: set[str], wanted: Iterable[str], budget: int | None) -> dict[str, Delta]:
         """The net changes of the views that changed."""
         self.machine.budget = budget
-        self.machine.run(self.plan, [name for name, table in self.inputs.items() if table in filled], filled)
+        self.machine.run(self.plan, [self.inputs[table] for table in filled if table in self.inputs], filled)
         found, sizes, rows = {}, self.machine.sizes, self.machine.rows
         for name in wanted:
             state = self.external.states[name]

@@ -24,11 +24,12 @@ WORK_ROWS = 10  # what a work table is expected to hold, for the order of joins
 
 @dataclass(frozen=True)
 class Source:
-    """Where a relation of some rules is: in the table of a relation of the database, or in one for its changes; rows that the table `without` has do not count."""
+    """Where a relation of some rules is: in the table of a relation of the database, or in one for its changes, which are expected to be `few`; rows that the table `without` has do not count."""
 
     relation: str
     table: str
     without: str = ""
+    few: bool = False
 
 
 @dataclass
@@ -77,7 +78,8 @@ def in_both_states(states: Mapping[str, States], tables: Tables, work: Work) -> 
     for name, state in states.items():
         table, lost, gained = tables.layout.tables[name], work(name, "minus"), work(name, "plus")
         found[name] = Source(name, table, gained)
-        found |= {state.new: Source(name, table, lost), state.lost: Source(name, lost), state.gained: Source(name, gained)}
+        found[state.new] = Source(name, table, lost)
+        found |= {state.lost: Source(name, lost, few=True), state.gained: Source(name, gained, few=True)}
     return found
 
 
@@ -116,8 +118,6 @@ def serve(tables: Tables, layout: WorkLayout, search: Search) -> None:
 
 
 def expected(layout: WorkLayout, rows: Mapping[str, int]) -> dict[str, int]:
-    """How many rows each relation of some rules is expected to have, given those of the database's relations; changes are few."""
-    own = {
-        name: rows.get(source.relation, 0) for name, source in layout.sources.items() if source.table == layout.base.tables[source.relation]
-    }
+    """How many rows each relation of some rules is expected to have, given those of the database's relations."""
+    own = {name: rows.get(source.relation, 0) for name, source in layout.sources.items() if not source.few}
     return dict.fromkeys(layout.program.relations, WORK_ROWS) | own

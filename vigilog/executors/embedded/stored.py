@@ -58,13 +58,14 @@ class StoredComponent:
         relations = self.component.relations
         self.own = {relation: quote(tables.layout.tables[relation]) for relation in relations}
         self.columns = {relation: ", ".join(map(quote, tables.layout.columns[relation])) for relation in relations}
-        for relation in relations:
-            for kind in LISTS:
-                tables.create_numbered(relation, work(relation, kind))
+        self.names = {(relation, kind): work(relation, kind) for relation in relations for kind in LISTS}
+        for (relation, _), name in self.names.items():
+            tables.create_numbered(relation, name)
         self.layout = self._layout(program)
         self.prover = Prover(program, self.component, tables, sizes, work, filled) if self.component.recursive else None
         self.linear = all(len(recursive_positions(rule, self.component)) <= 1 for rule in self.component.rules)
         self.losing, self.proving, self.gaining = self._plan()
+        self.joint = self._joint()
         self.put_in = {name: f"INSERT INTO {self.own[name]} {self._since(name, 'plus')}" for name in relations}
         columns = {name: [*map(quote, tables.layout.columns[name])] for name in relations}
         self.take_off = {
@@ -78,19 +79,16 @@ class StoredComponent:
         """Brings the relations up to date with changes of what they read; gives their own."""
         self.derived = self.rounds = 0
         gone = self._fixpoint(self.losing, self.losing.then, self._doubt)
-        if self.prover:
+        if self.prover and self.prover.used:
             self.prover.clear()
         if gone:
             self._take_off(self._fixpoint(self.proving, self.proving.then, self._settle), gone)
-        came = self._fixpoint(self.gaining, self._joint(), self._settle)
+        came = self._fixpoint(self.gaining, self.joint, self._settle)
         if came:
             self._take_off(came, gone)
             for relation in (name for name, kind in came if kind == "plus" and self.linear):
                 self.tables.execute(self.put_in[relation], (0,))
-        found = {name: Change(gone.get((name, "minus"), 0) > 0, came.get((name, "plus"), 0) > 0) for name in self.component.relations}
-        for name, change in found.items():
-            if not change.lost:
-                self.filled.discard(self.work(name, "minus"))
+        found = {name: Change(gone.get((name, "minus"), 0) > 0, (name, "plus") in came) for name, _ in (*gone, *came)}
         return {name: change for name, change in found.items() if change.lost or change.gained}
 
     def forget(self) -> None:
@@ -115,7 +113,8 @@ class StoredComponent:
     def _fixpoint(self, search: _Search, then: Mapping[tuple[str, str], list[_Run]], settle: Settle) -> dict[tuple[str, str], int]:
         """Finds rows of lists to a fixpoint; gives their numbers. `settle` is told each window of new rows, and gives how many of them stay."""
         total: dict[tuple[str, str], int] = {}
-        windows = self._round([(run, (0, 0)) for run in search.first if run.start in self.filled], total, settle)
+        first = [(run, (0, 0)) for run in search.first if run.start in self.filled]
+        windows = self._round(first, total, settle) if first else {}
         while windows and then:
             runs = [(run, window) for key, window in windows.items() for run in then.get(key, ())]
             windows = self._round(runs, total, settle)
@@ -145,7 +144,7 @@ class StoredComponent:
             kept = settle(*key, since, number)
             total[key] = since + kept
             if kept:
-                filled.add(self.work(*key))
+                filled.add(self.names[key])
                 found[key] = (since, since + kept)
         return found
 
@@ -161,10 +160,10 @@ class StoredComponent:
             if self.linear:
                 self.tables.execute(self.take_off[relation], (0,))
             self.tables.execute(f"DELETE FROM {self._table(relation, 'back')}")
-            self.filled.discard(self.work(relation, "back"))
+            self.filled.discard(self.names[relation, "back"])
             gone[relation, "minus"] -= number
             if not gone[relation, "minus"]:
-                self.filled.discard(self.work(relation, "minus"))
+                self.filled.discard(self.names[relation, "minus"])
 
     def _doubt(self, relation: str, kind: str, since: int, number: int) -> int:
         """Rows that have another proof are not lost; looked for only when there are many."""
@@ -194,16 +193,19 @@ class StoredComponent:
         return f"SELECT {self.columns[relation]} FROM {self._table(relation, kind)} WHERE {self.tables.numbering(relation)} > ?"
 
     def _table(self, relation: str, kind: str) -> str:
-        return quote(self.work(relation, kind))
+        return quote(self.names[relation, kind])
 
     # -- statements
 
     def _layout(self, program: Program) -> WorkLayout:
         states = self.plan.states
         sources = in_both_states(states, self.tables, self.work)
-        for relation in self.component.relations:  # while it is changed, what it had and what has come to it are known alike
+        for relation in (
+            self.component.relations
+        ):  # while it is changed, what it had and what has come to it are known alike; its lists may be as large
             sources[relation] = Source(relation, self.tables.layout.tables[relation])
-            sources[self.plan.red[relation]] = Source(relation, self.work(relation, "back"))
+            lists = zip((states[relation].lost, states[relation].gained, self.plan.red[relation]), LISTS, strict=True)
+            sources |= {name: Source(relation, self.names[relation, kind]) for name, kind in lists}
         declarations = [replace(program.relations[source.relation], relation=name) for name, source in sources.items()]
         return WorkLayout(replace(program, declarations=tuple(declarations), rules=()), self.tables, sources, self.tables.label())
 
