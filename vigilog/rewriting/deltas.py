@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, product
 
-from vigilog.language.safety import grounded_by, needs
+from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -32,8 +32,9 @@ from vigilog.language.syntax import (
     rename_literal,
     variables,
 )
+from vigilog.rewriting.normalize import flat
 from vigilog.rewriting.states import Change
-from vigilog.rewriting.touched import groundable
+from vigilog.rewriting.touched import beside, groundable
 
 NEW = "new"  # the relation as it is now
 LOST, GAINED = "lost", "gained"  # its net change
@@ -94,8 +95,9 @@ def gaining(rule: Rule, changes: Changes, recent: int | None = None) -> Iterator
 
 def proving(rule: Rule, recent: int | None = None) -> Variant:
     """Finds candidates that the rule proves now; with a place, only those whose proof uses a recent row there."""
-    candidate = (rule.head, CANDIDATE)
-    body = [(part, RECENT if index == recent else NEW) for index, part in enumerate(rule.body)]
+    row, equalities = flat(rule.head, names(rule, into_aggregates=True))
+    candidate = (row, CANDIDATE)
+    body = [(part, RECENT if index == recent else NEW) for index, part in enumerate((*rule.body, *equalities))]
     return _variant(rule, rule.head, [*body, candidate] if recent is not None else [candidate, *body])
 
 
@@ -157,7 +159,7 @@ def _ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
 
 
 def _touched_way(way: tuple[Literal, ...], changes: Changes) -> Iterator[list[Sourced]]:
-    steady = [part for part in way if isinstance(part, Atom) and not (part.relation in changes and changes[part.relation].lost)]
+    steady = [part for part in beside(way) if not (isinstance(part, Atom) and part.relation in changes and changes[part.relation].lost)]
     for atom, _ in atoms(way):
         change = changes.get(atom.relation)
         others = [(part, NEW) for part in steady if part is not atom]
@@ -169,8 +171,8 @@ def _touched_way(way: tuple[Literal, ...], changes: Changes) -> Iterator[list[So
 
 def _apart(prefix: list[Sourced], scope: set[str], fresh: Iterator[str]) -> list[Sourced]:
     """The literals with new names for variables that are local to their aggregate."""
-    literals = groundable((literal for literal, _ in prefix), scope)
-    prefix = [(literal, source) for literal, (_, source) in zip(literals, prefix, strict=True)]
+    kept = set(groundable((literal for literal, _ in prefix), scope))
+    prefix = [(literal, source) for literal, source in prefix if literal in kept]
     found = {variable.name: variable for literal, _ in prefix for variable in variables(literal) if variable.name not in scope}
     renamed: dict[str, Term] = {name: replace(variable, name=next(fresh)) for name, variable in found.items()}
     return [(rename_literal(literal, renamed), source) for literal, source in prefix]
@@ -178,15 +180,9 @@ def _apart(prefix: list[Sourced], scope: set[str], fresh: Iterator[str]) -> list
 
 def _matching(rule: Rule, parts: list[Sourced]) -> Variant:
     """The variant whose heads are rows of the head's relation as it was; what the parts leave open is taken from these rows."""
-    parts = _grounded(parts, names(rule))
-    scope = names(rule)
-    bound = grounded_by(tuple(literal for literal, _ in parts), set(), scope)
-    args: list[Term] = []
-    for place, arg in enumerate(rule.head.args):
-        known = needs(arg, scope) <= bound
-        args.append(arg if known else Variable(f"h{place} of {rule.head.relation}", arg.type))
-    row = replace(rule.head, args=tuple(args))
-    return _variant(rule, row, [*parts, (row, NEW)])
+    row, equalities = flat(rule.head, names(rule, into_aggregates=True))
+    parts = [*parts, *((literal, NEW) for literal in equalities), (row, NEW)]
+    return _variant(rule, row, _grounded(parts, names(rule) | names(row)))
 
 
 def _grounded(parts: list[Sourced], scope: set[str]) -> list[Sourced]:

@@ -29,8 +29,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import Atom, Declaration, Literal, Negation, Program, Rule, Variable, Wildcard, atoms
+from vigilog.language.syntax import Atom, Declaration, Literal, Negation, Program, Rule, Variable, Wildcard, atoms, names
 from vigilog.rewriting.naming import Naming
+from vigilog.rewriting.normalize import flat
 from vigilog.rewriting.sections import Section, section
 from vigilog.rewriting.states import States, literal_in_new
 from vigilog.rewriting.touched import touched
@@ -129,7 +130,8 @@ def _maintenance(
     name = rule.head.relation
     body = tuple(literal_in_new(literal, states) for literal in rule.body)
     red = replace(rule.head, relation=naming(name, "red"))
-    rederivation = Variant(rule.derive(red, body=(replace(rule.head, relation=states[name].lost), *body)), 0)
+    deleted, equalities = flat(replace(rule.head, relation=states[name].lost), names(rule, into_aggregates=True))
+    rederivation = Variant(rule.derive(red, body=(deleted, *body, *equalities)), 0)
     own = name not in done
     below = [other for other in dict.fromkeys(atom.relation for atom, _ in atoms(rule.body)) if other not in {*done, *component.relations}]
     done |= {name, *below}
