@@ -14,7 +14,8 @@ from decimal import Decimal
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.values import BOOLEAN, BUILTIN, FLOAT, NUMBER, SYMBOL, Type, Value, decimal_type
-from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, INTEGERS, NUMERIC, Signature, compiled
+from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, INTEGERS, NUMERIC, Signature
+from vigilog.language.patterns import PATTERN_RULE, refusal
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -331,12 +332,9 @@ class _RuleTypes:
             case Truth():
                 return literal
         typed = replace(literal, args=self.typed_args(literal.args))
-        if literal.op == "match" if isinstance(literal, Constraint) else False:
-            pattern = typed.args[0]
-            if isinstance(pattern, Constant) and compiled(str(pattern.value)) is None:
-                self.findings.error(
-                    "pattern", "this is no regular expression", pattern.span, rule="match takes the syntax of Python's re module"
-                )
+        match typed:
+            case Constraint(op="match", args=(Constant(value=str(text), span=span), *_)) if refused := refusal(text):
+                self.findings.error("pattern", refused.message, span, rule=PATTERN_RULE, hint=refused.hint)
         return typed
 
     def typed_args(self, args: tuple[Term, ...]) -> tuple[Term, ...]:
