@@ -369,6 +369,16 @@ def test_a_header_of_other_names_is_told(tmp_path: Path) -> None:
     assert ended.err == "error[columns]: p.csv:1: names the columns x;y, but p has x, y; columns are separated by a comma\n"
 
 
+def test_a_file_without_the_header_it_should_have_and_the_other_way_round(tmp_path: Path) -> None:
+    ended = run(tmp_path, SYMBOLS.format("IO=csv"), p_csv="a,b\nc,d\n")
+    assert ended.err == "error[columns]: p.csv:1: names the columns a, b, but p has x, y; say headers=false if the file has no header\n"
+    numbers = ".decl p(x: number, y: number)\n.input p\n.output p\n"
+    ended = run(tmp_path, numbers, p_facts="X\tY\n1\t2\n")
+    assert ended.err.endswith(
+        "p.facts:1: column x of p: X is not a number: it must be an integer from -2^63 to 2^63-1; say headers=true if the first line names the columns\n"
+    )
+
+
 def test_one_column_is_no_columns(tmp_path: Path) -> None:
     assert_refused(run(tmp_path, SYMBOLS.format(""), p_facts="a\n"), "p.facts:1: has 1 column, but p has 2 (x, y)")
 

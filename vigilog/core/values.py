@@ -265,7 +265,7 @@ def _full_fraction(text: str) -> str:
 
 def _quoted(value: object) -> str:
     """A value as a sentence shows it; what JSON writes in its own way (null, true, lists) as JSON does."""
-    text = repr(value) if not isinstance(value, int | float | Decimal) else str(value)
+    text = repr(value) if not isinstance(value, int | float | Decimal) else str(value).lower()
     if isinstance(value, str) and re.fullmatch(r"[-+.\w]{1,40}", value):
         text = value
     if value is None or isinstance(value, bool | list | dict):

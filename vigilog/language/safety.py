@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from vigilog.core.errors import Finding, Findings
+from vigilog.language.slips import NO_NULLS
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -205,9 +206,11 @@ def names_in(aggregate: Aggregate) -> set[str]:
 
 
 def _hint(name: str, rule: Rule) -> str:
+    if name.lower() in ("null", "none"):
+        return NO_NULLS
     negated = [literal for literal in rule.body if isinstance(literal, Negation) and name in names(literal)]
     if negated:
         return f"a negated atom gives no values: bind {name} by a positive atom first, or write _ if any value will do"
     if any(name in names(aggregate, into_aggregates=True) for aggregate in aggregates(rule)):
         return f"what an aggregate binds stays inside it; bind {name} outside"
-    return f"bind {name} in the body" if rule.body else "a fact has constants only"
+    return f"bind {name} in the body" if rule.body else f'a fact has constants only; a text is written "{name}"'
