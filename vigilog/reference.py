@@ -17,7 +17,7 @@ from typing import assert_never
 from vigilog.core.values import Row, Value
 from vigilog.language.functors import aggregate, apply, test
 from vigilog.language.safety import grounded_by, needs
-from vigilog.language.strata import components
+from vigilog.language.strata import components, dependencies
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -44,15 +44,19 @@ def evaluate(program: Program, facts: Mapping[str, Iterable[Row]]) -> State:
     """Every relation's rows. `program` is checked; `facts` are the rows of the input relations."""
     state: State = {name: set(map(tuple, facts.get(name, ()))) for name in program.relations}
     for component in components(program):
-        changed = True
-        while changed:
-            changed = False
-            for rule in component.rules:
-                for name, row in list(derive(rule, state)):
-                    if row not in state[name]:
-                        state[name].add(row)
-                        changed = True
+        limits = {name: most for name, most in program.limits.items() if name in component.relations}
+        grow([rule for rule in component.rules if not {atom.relation for atom, _ in dependencies(rule)} & {*component.relations}], state)
+        while component.recursive and all(len(state[name]) < most for name, most in limits.items()) and grow(component.rules, state):
+            pass
     return state
+
+
+def grow(rules: Iterable[Rule], state: State) -> bool:
+    """Adds to a state all that rules derive from it; whether anything of that is new."""
+    new = {(name, row) for rule in rules for name, row in derive(rule, state) if row not in state[name]}
+    for name, row in new:
+        state[name].add(row)
+    return bool(new)
 
 
 def derive(rule: Rule, state: State) -> Iterator[tuple[str, Row]]:

@@ -26,6 +26,7 @@ PROGRAM = {
 }
 
 WARNINGS = {
+    "no-effect": "A statement is accepted, because Soufflé has it, and changes nothing.",
     "unused-relation": "A relation is declared and nothing uses it.",
     "single-variable": "A variable occurs only once in its rule, which often is a slip of the pen.",
 }

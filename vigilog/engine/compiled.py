@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import Row
 from vigilog.language.printer import show_statement
 from vigilog.language.strata import components
@@ -52,10 +53,23 @@ class Compiled:
 
 def compiled(program: Program, given: Collection[str], strategy: str) -> Compiled:
     """Prepares a checked program; the relations in `given` have rows of their own, whatever the program says."""
+    ensure_maintained(program)
     bare = program.with_rules(tuple(rule for rule in program.rules if not is_fact(rule)))
     separated, homes = as_maintained(program, given)
     plain = rewrite(separated)
     return Compiled(bare, _stated(program), homes, plain, choose_strategies(plain, bare.outputs, strategy))
+
+
+def ensure_maintained(program: Program) -> None:
+    """Raises ProgramError if a checked program says what is for a single evaluation only."""
+    rule = "a recursion that is cut off is no view that could be kept as rows change, or asked"
+    hint = "bound the recursion by its rules (x < 100)"
+    findings = [
+        Finding("unsupported", f".limitsize {directive.relation} is for vigilog run alone", directive.span, rule=rule, hint=hint)
+        for directive in program.directed("limitsize")
+    ]
+    if findings:
+        raise ProgramError(findings, program.text)
 
 
 def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:

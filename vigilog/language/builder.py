@@ -14,7 +14,7 @@ from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
 from vigilog.core.values import FLOAT, SYMBOL
 from vigilog.language import refused
-from vigilog.language.slips import adjacent, behind_directive, number_slip, slip, statement_start
+from vigilog.language.slips import DIRECTIVE, adjacent, behind_directive, number_slip, slip, statement_start
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -25,6 +25,7 @@ from vigilog.language.syntax import (
     Directive,
     Disjunction,
     Functor,
+    Ignored,
     Literal,
     Negation,
     Rule,
@@ -38,14 +39,14 @@ from vigilog.language.syntax import (
 
 MAX_DEPTH = 100
 TESTS = ("match", "contains")
-DIRECTIVES = (".decl", ".type", ".input", ".output", ".printsize", ".key")
+DIRECTIVES = (".decl", ".type", ".input", ".output", ".printsize", ".limitsize", ".key")
 PRECEDENCE = {
     operator: level
     for level, operators in enumerate(("lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %"))
     for operator in operators.split()
 }
 _TOLD = ("REFUSED_DIRECTIVE", "REFUSED_CHARACTER", "UNCLOSED_STRING", "NO_NUMBER")
-NEW_STATEMENT = ("DECL", "TYPE", "IO_DIRECTIVE", "KEY", "REFUSED_DIRECTIVE")
+NEW_STATEMENT = (*DIRECTIVE, "REFUSED_DIRECTIVE")
 _ESCAPES = {**dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)), '"': '"', "'": "'", "\\": "\\", "?": "?"}
 _PREPROCESSED = re.compile(r"#\s*(include|define|undef|ifdef|ifndef|if|else|elif|endif|pragma|line|error)\b")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
@@ -210,6 +211,16 @@ class Builder(Transformer[Token, Any]):
     def key(self, keyword: Token, relation: Token, columns: list[Token]) -> None:
         options = tuple((str(column), "") for column in columns)
         self.statements.append(Directive("key", str(relation), options, self._span(relation, columns[-1])))
+
+    def pragma(self, keyword: Token, key: Token, value: Token | None) -> None:
+        said = [keyword, key] if value is None else [keyword, key, value]
+        self.statements.append(Ignored(" ".join(said), self._span(keyword, said[-1])))
+
+    def plan(self, keyword: Token, *orders: str) -> None:
+        self.statements.append(Ignored(f"{keyword} {', '.join(orders)}", self._span(keyword)))
+
+    def order(self, version: Token, *places: Token | None) -> str:
+        return f"{version}:({', '.join(place for place in places if place is not None)})"
 
     def directed(self, relation: Token, options: list[tuple[str, str]] | None) -> tuple[Token, list[tuple[str, str]]]:
         return relation, options or []

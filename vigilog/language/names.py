@@ -86,7 +86,7 @@ def _check_key(program: Program, directive: Directive, findings: Findings) -> No
 
 
 def _check_directed_once(program: Program, findings: Findings) -> None:
-    for kind, what in (("input", "source"), ("key", "key")):
+    for kind, what in (("input", "source"), ("key", "key"), ("limitsize", "limit")):
         _check_once(program, kind, what, findings)
 
 
@@ -95,7 +95,8 @@ def _check_once(program: Program, kind: str, what: str, findings: Findings) -> N
     for directive in program.directed(kind):
         if directive.relation in first:
             rule = f"a relation has one {what}; the first is at {first[directive.relation].span}"
-            findings.error(kind, f"{directive.relation} has two .{kind} directives", directive.span, rule=rule)
+            code = "duplicate" if kind == "limitsize" else kind
+            findings.error(code, f"{directive.relation} has two .{kind} directives", directive.span, rule=rule)
         first.setdefault(directive.relation, directive)
 
 

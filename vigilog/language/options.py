@@ -70,6 +70,8 @@ def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
     """The options that a directive may have."""
     if kind == "printsize":
         return {}
+    if kind == "limitsize":
+        return {"n": _WHOLE}
     if kind == "output":
         return {key: rule for key, rule in ANY.items() if key != "nulls"}
     without = _WITHOUT.get(format_, ())
@@ -101,6 +103,9 @@ def check_options(directive: Directive, findings: Findings) -> None:
         for key in NEEDED.get(format_, ()):
             if key not in option:
                 findings.error("input", f"IO={format_} needs the option {key}", directive.span, rule=_rule(key, allowed))
+    if directive.kind == "limitsize" and "n" not in option:
+        hint = f"write .limitsize {directive.relation}(n=1000)"
+        findings.error("unknown-option", ".limitsize needs the option n", directive.span, rule=_rule("n", allowed), hint=hint)
     _check_delimiter(directive, findings)
     if any("\x00" in value for _, value in directive.options):
         findings.error("unknown-option", f"{word} has an option with the character U+0000", directive.span)

@@ -17,7 +17,7 @@ from lark.utils import TextSlice
 from vigilog.core.errors import DataError, Findings
 from vigilog.language.builder import NEW_STATEMENT, Builder
 from vigilog.language.slips import adjacent
-from vigilog.language.syntax import Declaration, Directive, Program, Rule, TypeDefinition
+from vigilog.language.syntax import Declaration, Directive, Ignored, Program, Rule, TypeDefinition
 
 
 def parse(text: str, name: str = "program") -> Program:
@@ -39,7 +39,7 @@ def parse(text: str, name: str = "program") -> Program:
     def kept(kind: type) -> tuple[Any, ...]:
         return tuple(statement for statement in statements if isinstance(statement, kind))
 
-    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), name, text)
+    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), name, text, kept(Ignored))
 
 
 def read_program(path: str | Path) -> Program:

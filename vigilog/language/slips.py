@@ -23,7 +23,7 @@ from lark import Token
 from vigilog.core.errors import did_you_mean
 
 QUALIFIERS = ("btree", "brie", "inline", "no_inline", "magic", "no_magic", "overridable")
-DIRECTIVE = ("DECL", "TYPE", "IO_DIRECTIVE", "KEY")
+DIRECTIVE = ("DECL", "TYPE", "IO_DIRECTIVE", "KEY", "PRAGMA", "PLAN")
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "MEAN")
 RULE_FORM = "a rule is written head :- body."
 NO_NULLS = "there are no nulls: a row without a value is left out, or is in a relation of its own"
@@ -156,11 +156,14 @@ def behind_directive(tokens: Sequence[Token], start: int, index: int) -> int:
     while position < len(tokens):
         word, token = str(tokens[position]), tokens[position]
         depth += {"(": 1, ")": -1}.get(word, 0)
-        going_on = depth > 0 or word in (")", ",", "|", "=", "<:") or token.type == "QUALIFIER"
-        if not going_on and str(tokens[position - 1]) not in (",", "|", "=", "<:") and position > start + 1:
+        going_on = depth > 0 or word in (")", *_LINKS) or token.type in ("QUALIFIER", "STRING")
+        if not going_on and str(tokens[position - 1]) not in _LINKS and position > start + 1:
             break
         position += 1
     return position if position <= index else start
+
+
+_LINKS = (",", "|", "=", "<:", ":")  # what holds the parts of a directive together
 
 
 # -- what may have been meant
@@ -308,6 +311,23 @@ def _open(place: _Place) -> Slip | None:
     return Slip(f"this {open_[-1]} is not closed", open_[-1], open_[-1], f"close it before {place.word()}") if open_ else None
 
 
+def _form(place: _Place) -> Slip | None:
+    """A directive that is written in another way."""
+    hint = _FORMS.get(place.tokens[place.start].type)
+    if hint is None or place.index == place.start:
+        return None
+    return Slip(f"'{place.word()}' cannot stand here, after '{place.word(-1)}'", place.token(), place.token(), hint)
+
+
+_FORMS = {
+    "DECL": "a declaration is written .decl name(column: type, column: type)",
+    "TYPE": "a type is written .type Name <: symbol, or .type Name = One | Other",
+    "IO_DIRECTIVE": "a directive is written .input name, or .input name(option=value, option=value)",
+    "KEY": "a key is written .key name(column, column)",
+    "PRAGMA": 'a pragma is written .pragma "name" "value"',
+    "PLAN": "a plan is written .plan 0:(2, 1)",
+}
+
 _LOOKS: tuple[Callable[[_Place], Slip | None], ...] = (
     _qualifier,
     _untyped,
@@ -322,6 +342,7 @@ _LOOKS: tuple[Callable[[_Place], Slip | None], ...] = (
     _empty,
     _head,
     _open,
+    _form,
 )
 
 
