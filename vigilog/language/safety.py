@@ -88,12 +88,12 @@ def needs(term: Term, scope: set[str]) -> set[str]:
     return names(term) | (names(term, into_aggregates=True) & scope)
 
 
-def awaits(atom: Atom, others: Iterable[Literal], known: Collection[str], scope: set[str]) -> bool:
-    """Whether some other literal will compute an argument of an atom when more is known, so that reading the atom had better wait.
+def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], scope: set[str]) -> bool:
+    """Whether one of the other literals will compute an argument of an atom when more is known, so that reading the atom had better wait.
 
     >>> from vigilog.language.parser import parse
     >>> t, u, equality = parse("p(x, y) :- t(n, y), u(x), n = x - 1.").rules[0].body
-    >>> awaits(t, [u, equality], {"y"}, {"n", "x", "y"}), awaits(t, [equality], {"x"}, {"n", "x", "y"}), awaits(u, [t, equality], (), {"n", "x", "y"})
+    >>> awaits(t, [equality], {"y"}, {"n", "x", "y"}), awaits(t, [equality], {"x"}, {"n", "x", "y"}), awaits(u, [equality], (), {"n", "x", "y"})
     (True, False, False)
     """
     own = names(atom)

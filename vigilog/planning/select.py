@@ -162,9 +162,9 @@ class _Query:
         if first is not None:
             pending = self.take(first, pending)
         while pending := self.decide(pending):
-            others, known = [part for _, part in pending], self.env.keys()
+            equalities, known = [part for _, part in pending if isinstance(part, Constraint)], self.env.keys()
             atoms = [(index, part) for index, part in pending if isinstance(part, Atom)]
-            told = [(index, atom) for index, atom in atoms if not awaits(atom, others, known, self.scope)]
+            told = [(index, atom) for index, atom in atoms if not awaits(atom, equalities, known, self.scope)]
             ready = [] if told else [index for index, part in pending if self.is_ready(part)]
             if ready:
                 self.compute_aggregates([part for index, part in pending if index in ready])

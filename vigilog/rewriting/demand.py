@@ -201,6 +201,8 @@ class Demand:
     def _next(self, pending: Sequence[Literal], bound: set[str], scope: set[str]) -> int:
         """The literal to read next: what can be decided at once; then atoms with something known, tables before what must be asked for; negation and aggregates last."""
 
+        equalities = [literal for literal in pending if isinstance(literal, Constraint)]
+
         def cost(index: int) -> tuple[float, float]:
             literal = pending[index]
             asked = self._on_demand(literal)
@@ -208,7 +210,7 @@ class Demand:
                 case Atom():
                     marks = [_known(arg, bound, scope) for arg in literal.args]
                     some = any(marks) or not marks
-                    waits = awaits(literal, pending, bound, scope)
+                    waits = awaits(literal, equalities, bound, scope)
                     return (1 + asked if some else 3 + asked) + 10 * waits, -sum(marks) / max(len(marks), 1)
                 case Constraint(args=(_, Aggregate() as aggregate)):
                     return (6 if needs(aggregate, scope) <= bound else 20), 0

@@ -121,11 +121,13 @@ class LocalRule:
     def _next(self, pending: Sequence[Literal]) -> int:
         """The literal to take next: what can be decided, else the atom of which most columns are known, and that need not wait."""
 
+        equalities = [literal for literal in pending if isinstance(literal, Constraint)]
+
         def cost(index: int) -> tuple[int, bool, bool, int]:
             literal = pending[index]
             if isinstance(literal, Atom):
                 known = sum(not isinstance(arg, Wildcard) and self._known(arg) for arg in literal.args)
-                return 1 + awaits(literal, pending, self.slots, self.scope), not known, literal.relation in self.late, -known
+                return 1 + awaits(literal, equalities, self.slots, self.scope), not known, literal.relation in self.late, -known
             late = isinstance(literal, Negation) and isinstance(literal.literal, Atom) and literal.literal.relation in self.late
             return int(late) if self._decidable(literal) else 3, False, late, 0
 
