@@ -251,7 +251,10 @@ def test_constants_out_of_range(tmp_path: Path, type_: str, constant: str) -> No
         ("number", "+1"),
         ("number", "1_000"),
         ("number", "٣"),
-        ("number", "0x10"),
+        ("number", "0x"),
+        ("number", "0b12"),
+        ("number", "0x8000000000000000"),
+        ("unsigned", "-0x10"),
         ("number", "9223372036854775808"),
         ("number", "-9223372036854775809"),
         ("number", "9" * 5000),
@@ -344,7 +347,7 @@ def test_an_input_without_its_file_is_an_error_even_if_no_output_needs_it(tmp_pa
         ("IO=csv", "p_csv", "x,y\na,b,c\n", 2),
         ("IO=csv", "p_csv", 'x,y\n"a,b\n', 2),
         ("IO=csv", "p_csv", 'x,y\n"a"b,c\n', 2),
-        ("rfc4180=true", "p_facts", 'a\tb\n"a\tb"\n', 2),
+        ("rfc4180=true", "p_facts", 'a,b\n"a,b"\n', 2),
         ("IO=csv", "p_csv", "x,z\na,b\n", 1),
         ("IO=csv", "p_csv", "x\na\n", 1),
         ("IO=csv", "p_csv", "x,y,z\na,b,c\n", 1),
@@ -364,6 +367,16 @@ def test_a_header_of_other_names_is_told(tmp_path: Path) -> None:
     assert ended.err == "error[columns]: p.csv:1: names the columns name, y, but p has x, y\n"
     ended = run(tmp_path, SYMBOLS.format("IO=csv"), p_csv="x;y\na;b\n")
     assert ended.err == "error[columns]: p.csv:1: names the columns x;y, but p has x, y; columns are separated by a comma\n"
+
+
+def test_a_file_without_the_header_it_should_have_and_the_other_way_round(tmp_path: Path) -> None:
+    ended = run(tmp_path, SYMBOLS.format("IO=csv"), p_csv="a,b\nc,d\n")
+    assert ended.err == "error[columns]: p.csv:1: names the columns a, b, but p has x, y; say headers=false if the file has no header\n"
+    numbers = ".decl p(x: number, y: number)\n.input p\n.output p\n"
+    ended = run(tmp_path, numbers, p_facts="X\tY\n1\t2\n")
+    assert ended.err.endswith(
+        "p.facts:1: column x of p: X is not a number: it must be an integer from -2^63 to 2^63-1; say headers=true if the first line names the columns\n"
+    )
 
 
 def test_one_column_is_no_columns(tmp_path: Path) -> None:

@@ -167,3 +167,19 @@ def test_what_is_no_data_folder(tmp_path: Path, command: str) -> None:
     assert vigilog(tmp_path, command, "d").err.startswith(
         "error[no-data]: d is not a data folder: it has no vigilog.db (make one with: vigilog init"
     )
+
+
+def test_a_limited_recursion_is_for_run_alone(folder: Path) -> None:
+    """Also if a definition brings it; then nothing is changed."""
+    limited = ".decl n(x: number)\n.output n\n.limitsize n(n=3)\nn(0).\nn(x + 1) :- n(x).\n"
+    (folder / "limited.dl").write_text(limited)
+    assert vigilog(folder, "run", "limited.dl", "-D", "-").out.splitlines()[3:-1] == ["0", "1", "2"]
+    refused = "limited.dl:3:12: error[unsupported]: .limitsize n is for vigilog run alone\n"
+    for command in (["watch", "limited.dl"], ["ask", "limited.dl", "n(x)"], ["init", "limited.dl", "--data", "e"]):
+        ended = vigilog(folder, *command)
+        assert (ended.status, ended.out) == (1, "") and ended.err.startswith(refused), command
+    assert not (folder / "e").exists()
+    ended = vigilog(folder, "define", "d", "limited.dl")
+    assert ended.status == 1 and ".limitsize n is for vigilog run alone" in ended.err
+    assert vigilog(folder, "view", "d", "n").status == 1
+    assert told(folder, '{"insert": {"edge": [["c", "d"]]}}').status == 0

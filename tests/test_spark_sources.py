@@ -21,7 +21,7 @@ from tests.test_programs import by_engine
 from vigilog import reference
 from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError, Stopped, VigilogError
-from vigilog.core.values import Row, row_text
+from vigilog.core.values import Row, row_text, whole
 from vigilog.engine.evaluate import evaluate, run, start
 from vigilog.engine.places import inputs, outputs
 from vigilog.executors.choose import choose
@@ -135,6 +135,30 @@ def test_every_type_from_every_source(spark: SparkSession, tmp_path: Path) -> No
     assert expected["joined"] == sorted(ROWS)
     assert derive(text, tmp_path, "spark") == expected
     assert derive(text, tmp_path, "embedded") == expected
+
+
+def test_hexadecimal_and_binary_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    texts = [
+        "0xcafe",
+        "0xCAFE",
+        "0X1F",
+        "0b100",
+        "0B1",
+        "0x0",
+        "0b0",
+        "0x0000000000000000000ff",
+        "0b" + "1" * 63,
+        "007",
+        "0x7fffffffffffffff",
+    ]
+    unsigned = [*texts, "0b" + "1" * 64, "0xffffffffffffffff"]
+    signed = [*texts, *(f"-{text}" for text in texts), "-0x8000000000000000"]
+    (tmp_path / "n.facts").write_text("".join(f"{text}\n" for text in signed))
+    (tmp_path / "u.csv").write_text("".join(f'"{text}"\n' for text in unsigned))
+    text = reading("x: number", name="n") + reading("x: unsigned", "IO=csv, headers=false", "u")
+    expected = {name: sorted({(whole(text),) for text in given}) for name, given in (("n", signed), ("u", unsigned))}
+    assert derive(text, tmp_path, "embedded") == expected
+    assert derive(text, tmp_path, "spark") == expected
 
 
 SINKS = {
@@ -269,8 +293,12 @@ BAD_TEXT: dict[str, tuple[str, str, bytes, str]] = {
     "empty-line-after-headers": (TWO, "headers=true", b"x\ty\n\na\t1\n", "F:2: has 1 column, but r has 2 (x, y); columns are separated by a tab"),
     "letter": (TWO, "", b"a\t1\nb\tx\n", "F:2: column y of r: x is not a number"),
     "number-out-of-range": (TWO, "", b"a\t9223372036854775808\n", "F:1: column y of r: 9223372036854775808 is not a number"),
+    "number-out-of-range-in-hexadecimal": (TWO, "", b"a\t0x8000000000000000\n", "F:1: column y of r: 0x8000000000000000 is not a number"),
+    "number-out-of-range-below": (TWO, "", b"a\t-0x8000000000000000\nb\t-0x8000000000000001\n", "F:2: column y of r: -0x8000000000000001 is not a"),
+    "unsigned-with-too-many-bits": ("x: unsigned", "", b"0b" + b"1" * 64 + b"\n0x0ffffffffffffffff\n0x10000000000000000\n", "F:3: column x of r: 0x10000000000000000"),
+    "binary-digits": (TWO, "", b"a\t0b12\n", "F:1: column y of r: 0b12 is not a number"),
     "unsigned-out-of-range": ("x: unsigned", "", b"18446744073709551616\n", "F:1: column x of r: 18446744073709551616 is not a"),
-    "float-out-of-range": ("x: float", "", b"1.5\n1e400\n", "F:2: column x of r: inf is not a float"),
+    "float-out-of-range": ("x: float", "", b"1.5\n1e400\n", "F:2: column x of r: 1e400 is not a float"),
     "no-day": ("x: date", "", b"2023-02-29\n", "F:1: column x of r: 2023-02-29 is not a date"),
     "no-moment": ("x: timestamp", "", b"2026-11-16T24:00:00Z\n", "F:1: column x of r: '2026-11-16T24:00:00Z' is not a timestamp"),
     "decimal-digits": ("x: decimal(6,2)", "", b"1.234\n", "F:1: column x of r: 1.234 is not a decimal(6,2)"),

@@ -12,11 +12,12 @@ users write them (several heads, disjunctions, nested aggregates), so it shares 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
 
 from vigilog.core.values import Row, Value
 from vigilog.language.functors import aggregate, apply, test
 from vigilog.language.safety import grounded_by, needs
-from vigilog.language.strata import components
+from vigilog.language.strata import components, dependencies
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -43,15 +44,19 @@ def evaluate(program: Program, facts: Mapping[str, Iterable[Row]]) -> State:
     """Every relation's rows. `program` is checked; `facts` are the rows of the input relations."""
     state: State = {name: set(map(tuple, facts.get(name, ()))) for name in program.relations}
     for component in components(program):
-        changed = True
-        while changed:
-            changed = False
-            for rule in component.rules:
-                for name, row in list(derive(rule, state)):
-                    if row not in state[name]:
-                        state[name].add(row)
-                        changed = True
+        limits = {name: most for name, most in program.limits.items() if name in component.relations}
+        grow([rule for rule in component.rules if not {atom.relation for atom, _ in dependencies(rule)} & {*component.relations}], state)
+        while component.recursive and all(len(state[name]) < most for name, most in limits.items()) and grow(component.rules, state):
+            pass
     return state
+
+
+def grow(rules: Iterable[Rule], state: State) -> bool:
+    """Adds to a state all that rules derive from it; whether anything of that is new."""
+    new = {(name, row) for rule in rules for name, row in derive(rule, state) if row not in state[name]}
+    for name, row in new:
+        state[name].add(row)
+    return bool(new)
 
 
 def derive(rule: Rule, state: State) -> Iterator[tuple[str, Row]]:
@@ -76,24 +81,29 @@ def solve(body: tuple[Literal, ...], binding: Binding, state: State, scope: set[
             yield from solve((*branch, *body[:place], *body[place + 1 :]), binding, state, scope)
         return
     rest = body[:index] + body[index + 1 :]
-    for extended in satisfy(body[index], binding, state, scope):
-        yield from solve(rest, extended, state, scope)
+    for extended, equalities in satisfy(body[index], binding, state, scope):
+        yield from solve((*equalities, *rest), extended, state, scope)
 
 
 def ready(literal: Literal, binding: Binding, scope: set[str]) -> bool:
+    """Whether a literal can be decided. An atom always can: what it computes is compared as soon as that has a value."""
+
+    def known(*terms: Term) -> bool:
+        return all(needs(term, scope) <= binding.keys() for term in terms)
+
     match literal:
-        case Atom():
-            own = {arg.name for arg in literal.args if isinstance(arg, Variable)}
-            return all(isinstance(arg, Wildcard) or needs(arg, scope) <= binding.keys() | own for arg in literal.args)
+        case Atom() | Truth():
+            return True
         case Constraint(op="=", args=(left, right)):
-            known = [needs(side, scope) <= binding.keys() for side in (left, right)]
-            return all(known) or (known[0] and isinstance(right, Variable)) or (known[1] and isinstance(left, Variable))
+            return known(left, right) or (known(left) and isinstance(right, Variable)) or (known(right) and isinstance(left, Variable))
+        case Constraint():
+            return known(*literal.args)
+        case Negation():
+            return known(*literal.literal.args)
         case Disjunction():
             return all(_groundable(branch, set(binding), scope) for branch in literal.branches)
-        case Truth():
-            return True
-    parts = literal.literal.args if isinstance(literal, Negation) else literal.args
-    return all(needs(arg, scope) <= binding.keys() for arg in parts)
+        case _:
+            assert_never(literal)
 
 
 def _groundable(branch: tuple[Literal, ...], given: set[str], scope: set[str]) -> bool:
@@ -108,52 +118,58 @@ def _groundable(branch: tuple[Literal, ...], given: set[str], scope: set[str]) -
     return all(map(decidable, branch))
 
 
-def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -> Iterator[Binding]:
-    """Every extension of a binding that makes one literal true. An undefined functor makes it false."""
+def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -> Iterator[tuple[Binding, tuple[Literal, ...]]]:
+    """Every extension of a binding that makes one literal true, with equalities that must hold, too. An undefined functor makes it false."""
     match literal:
         case Atom():
             for row in state[literal.relation]:
-                extended = unify(literal.args, row, binding, state, scope)
+                extended = unify(literal.args, row, binding)
                 if extended is not None:
-                    yield extended
+                    yield extended, tuple(computed(literal.args, row))
         case Negation(literal=Atom() as atom):
             wanted = [None if isinstance(arg, Wildcard) else value(arg, binding, state, scope) for arg in atom.args]
             defined = all(isinstance(arg, Wildcard) or got is not None for arg, got in zip(atom.args, wanted, strict=True))
             matches = (all(w is None or w == v for w, v in zip(wanted, row, strict=True)) for row in state[atom.relation])
             if defined and not any(matches):
-                yield binding
-        case Negation(literal=Constraint() as constraint):
-            if holds(constraint, binding, state, scope) is False:
-                yield binding
-        case Constraint(op="=", args=(left, right)):
-            for variable, term in ((left, right), (right, left)):
-                if isinstance(variable, Variable) and variable.name not in binding:
-                    result = value(term, binding, state, scope)
-                    if result is not None:
-                        yield {**binding, variable.name: result}
-                    return
-            if holds(literal, binding, state, scope):
-                yield binding
+                yield binding, ()
+        case Negation():
+            assert isinstance(literal.literal, Constraint), "only atoms and tests are negated"
+            if holds(literal.literal, binding, state, scope) is False:
+                yield binding, ()
         case Constraint():
+            if literal.op == "=":
+                for variable, term in (literal.args, literal.args[::-1]):
+                    if isinstance(variable, Variable) and variable.name not in binding:
+                        result = value(term, binding, state, scope)
+                        if result is not None:
+                            yield {**binding, variable.name: result}, ()
+                        return
             if holds(literal, binding, state, scope):
-                yield binding
+                yield binding, ()
         case Truth():
             if literal.value:
-                yield binding
+                yield binding, ()
         case Disjunction():
             for branch in literal.branches:
-                yield from solve(branch, binding, state, scope)
+                yield from ((solution, ()) for solution in solve(branch, binding, state, scope))
+        case _:
+            assert_never(literal)
 
 
-def unify(args: tuple[Term, ...], row: Row, binding: Binding, state: State, scope: set[str]) -> Binding | None:
+def unify(args: tuple[Term, ...], row: Row, binding: Binding) -> Binding | None:
+    """The binding with the variables of an atom that has these arguments; None if a row has another value for one."""
     extended = dict(binding)
     for arg, cell in zip(args, row, strict=True):
         if isinstance(arg, Variable) and extended.setdefault(arg.name, cell) != cell:
             return None
-    for arg, cell in zip(args, row, strict=True):
-        if not isinstance(arg, Variable | Wildcard) and value(arg, extended, state, scope) != cell:
-            return None
     return extended
+
+
+def computed(args: tuple[Term, ...], row: Row) -> Iterator[Literal]:
+    """What remains to be true of a row that an atom with these arguments matches."""
+    for arg, cell in zip(args, row, strict=True):
+        if not isinstance(arg, Variable | Wildcard):
+            yield Constraint("=", (arg, Constant(cell, arg.type)))
 
 
 def holds(constraint: Constraint, binding: Binding, state: State, scope: set[str]) -> bool | None:
@@ -174,19 +190,24 @@ def value(term: Term, binding: Binding, state: State, scope: set[str]) -> Value 
             return None if None in args else apply(term.name, term.type, [arg.type for arg in term.args], args)  # type: ignore[misc]  # typed
         case Aggregate():
             return aggregated(term, binding, state, scope)
-    raise AssertionError("a wildcard has no value")
+        case Wildcard():
+            raise AssertionError("a wildcard has no value")
+        case _:
+            assert_never(term)
 
 
 def aggregated(term: Aggregate, binding: Binding, state: State, scope: set[str]) -> Value | None:
-    """The aggregate over the distinct bindings of all columns of its body, those of `_` included."""
+    """The aggregate over the distinct bindings of all columns of its body, those of `_` included. What only one way of a disjunction computes, the others determine."""
     assert term.type is not None, "checked programs are typed"
     body = tuple(_name_wildcards(literal, f"{id(term)}.{index}") for index, literal in enumerate(term.body))
     inner = scope.union(*(names(literal) for literal in body), names(term.target) if term.target else ())
     outer = {name: cell for name, cell in binding.items() if name in scope}
-    found = {tuple(sorted(solution.items(), key=lambda item: item[0])) for solution in solve(body, outer, state, inner)}
+    solutions = list(solve(body, outer, state, inner))
+    shared = sorted(set[str].intersection(*map(set, solutions))) if solutions else []
+    found = {tuple(solution[name] for name in shared) for solution in solutions}
     if term.target is None:
         return aggregate(term.op, term.type, list(found))
-    values = [value(term.target, dict(solution), state, inner) for solution in found]
+    values = [value(term.target, dict(zip(shared, solution, strict=True)), state, inner) for solution in found]
     return aggregate(term.op, term.type, [each for each in values if each is not None])
 
 

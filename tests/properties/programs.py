@@ -5,7 +5,7 @@
 * Derived relations lie in layers. A body takes positive atoms from lower layers and its own,
   negation and aggregates only from lower ones.
 * A rule is built from atoms that ground variables, and then from literals that use only what is grounded,
-  or ground one variable more.
+  or ground one variable more. An atom may compute a value from what it, or any other atom, grounds.
 * A rule that calls its own layer bounds every value it computes, so that no recursion makes new values for ever.
 
 Values are drawn from small sets: that is what makes joins meet, rows repeat, and results shrink to something readable. Some texts look like numbers, and must stay texts.
@@ -43,6 +43,8 @@ NUMBERS = [
     "{a} bxor {b}",
 ]
 SYMBOLS = ["min({s}, {t})", "max({s}, {t})", "substr({s}, 0, 1)"]
+ANY_SYMBOLS = [*SYMBOLS, "cat({s}, {t})", "to_string({a})"]  # which may be ever longer, or more
+COMPUTED = {"n": "?n", "s": "?s"}  # stands in an atom for a value that is computed from what all atoms ground
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,9 @@ def _body(draw: DrawFn, names: Names, layer: list[Relation], lower: list[Relatio
     """A body of 1 to 4 literals; with a `layer`, at least one of its atoms is from there."""
     body = Body(names, layer + lower, lower, bounded=bool(layer))
     relations = [draw(st.sampled_from(layer or lower)), *draw(st.lists(st.sampled_from(body.sources), max_size=2))]
-    pool = {c: VARIABLES[c] * 4 + ["_", "_"] + CONSTANTS[c][:2] for c in "ns"}
-    body.literals += [draw(_atom(relation, pool, body)) for relation in relations]
+    pool = {c: VARIABLES[c] * 4 + ["_", "_"] + CONSTANTS[c][:2] + [COMPUTED[c]] * 2 for c in "ns"}
+    open_ = [draw(_atom(relation, pool, body)) for relation in relations]
+    body.literals += [_filled(draw, body, atom) for atom in open_]
     more = [_comparison, _negation, _aggregate, _computation, _choice, _group, _aggregate, _computation]
     for literal in draw(st.lists(st.sampled_from(more), max_size=min(2, 4 - len(relations)))):
         body.literals += literal(draw, body)
@@ -211,7 +214,22 @@ def _term(draw: DrawFn, body: Body, column: str) -> str:
 
 def _known(body: Body) -> dict[str, list[str]]:
     """Terms for an atom that tests and does not ground."""
-    return {c: body.grounded[c] * 3 + ["_"] + CONSTANTS[c][:2] for c in "ns"}
+    return {c: body.grounded[c] * 3 + ["_"] + CONSTANTS[c][:2] + _simple(c, body.grounded[c]) for c in "ns"}
+
+
+def _simple(column: str, variables: list[str]) -> list[str]:
+    """Values computed from one variable each."""
+    forms = ["{v} - 1", "{v} + 1"] if column == "n" else ["substr({v}, 0, 1)"]
+    return [form.format(v=variable) for variable in variables[:2] for form in forms]
+
+
+def _filled(draw: DrawFn, body: Body, atom: str) -> str:
+    """The atom with terms for what it is to compute."""
+    for column, mark in COMPUTED.items():
+        while mark in atom:
+            forms = NUMBERS if column == "n" else ANY_SYMBOLS
+            atom = atom.replace(mark, _computed(draw, body, forms), 1)
+    return atom
 
 
 def _comparison(draw: DrawFn, body: Body) -> list[str]:
@@ -228,16 +246,18 @@ def _negation(draw: DrawFn, body: Body) -> list[str]:
 def _computation(draw: DrawFn, body: Body) -> list[str]:
     """A new variable equal to a computed value, on either side of the sign."""
     column = draw(st.sampled_from("nnns"))
-    # `cat` makes ever longer symbols, so a recursion must do without it.
-    forms = NUMBERS if column == "n" else SYMBOLS if body.bounded else [*SYMBOLS, "cat({s}, {t})"]
-    value = draw(st.sampled_from(forms)).format(
+    forms = NUMBERS if column == "n" else SYMBOLS if body.bounded else ANY_SYMBOLS
+    return _equal(draw, body, column, _computed(draw, body, forms))
+
+
+def _computed(draw: DrawFn, body: Body, forms: list[str]) -> str:
+    return draw(st.sampled_from(forms)).format(
         a=_term(draw, body, "n"),
         b=_term(draw, body, "n"),
         d=draw(st.sampled_from(body.grounded["n"] * 4 + ["2"])),
         s=_term(draw, body, "s"),
         t=_term(draw, body, "s"),
     )
-    return _equal(draw, body, column, value)
 
 
 def _equal(draw: DrawFn, body: Body, column: str, value: str) -> list[str]:
@@ -274,11 +294,17 @@ def _aggregate(draw: DrawFn, body: Body) -> list[str]:
 
 
 def _conjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: str, local: str) -> str:
-    """One or two literals that ground `local`; a second one may negate, compare with what is outside, or join."""
+    """One or two literals that ground `local`; a second one may negate, compare with what is outside, join, or ground what the first computes with, and the other way round."""
     first = _atom_with(draw, draw(st.sampled_from(able)), column, local, _known(body))
     terms = _known(body)
-    terms[column] = [local] * 3 + terms[column]
-    second = draw(st.sampled_from(["", "compare", "negate", "join"]))
+    terms[column] = [local] * 3 + _simple(column, [local]) + terms[column]
+    second = draw(st.sampled_from(["", "compare", "negate", "join", "wait"]))
+    if second == "wait":
+        other = body.names.fresh("j" if column == "n" else "l")
+        waiting = _known(body)
+        waiting[column] = [other, *_simple(column, [other])] + waiting[column]
+        first = _atom_with(draw, draw(st.sampled_from(able)), column, local, waiting)
+        return f"{first}, {_atom_with(draw, draw(st.sampled_from(able)), column, other, terms)}"
     if second == "compare":
         return f"{first}, {local} {draw(st.sampled_from(COMPARISONS))} {_term(draw, body, column)}"
     if second == "negate":
@@ -290,7 +316,7 @@ def _conjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: 
 
 def _disjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: str, local: str) -> str:
     """Two ways that bind `local` and nothing else, without `_`; beside them there may be a comparison, also with a further aggregate."""
-    terms = {c: body.grounded[c] * 2 + CONSTANTS[c][:2] for c in "ns"}
+    terms = {c: body.grounded[c] * 2 + CONSTANTS[c][:2] + _simple(c, [local] if c == column else body.grounded[c]) for c in "ns"}
     ways = [_atom_with(draw, draw(st.sampled_from(able)), column, local, terms) for _ in range(2)]
     further = f"count : {{ {draw(_atom(draw(st.sampled_from(body.lower)), terms))} }}" if column == "n" else _term(draw, body, column)
     beside = draw(st.sampled_from(["", "", f"{local} {draw(st.sampled_from(COMPARISONS))} {further}"]))

@@ -362,6 +362,17 @@ def test_limits_of_subscriptions(serve: Serve) -> None:
         assert closed.value.rcvd is not None and closed.value.rcvd.code == 1009
 
 
+def test_no_pattern_takes_long(serve: Serve) -> None:
+    """A pattern that another engine tries in all ways, as a goal and as a followed query."""
+    server = serve("--limit", "seconds=20")
+    server.insert(("a", "b"))
+    goal = f'edge(x, y), t = cat("{"a" * 200}", y), !match("(a+)+$", t)'
+    assert server.call("POST", "/v1/ask", json={"goal": goal}).json()["rows"] == [["a", "b", "a" * 200 + "b"]]
+    with server.following(query=goal) as talk:
+        server.insert(("b", "c"))
+        assert talk.change()["plus"] == [["b", "c", "a" * 200 + "c"]]
+
+
 def _refused(server: Served, method: str, path: str, **given: Any) -> tuple[int, str]:
     found = server.call(method, path, **given)
     return found.status_code, found.json().get("error", {}).get("code", found.text)

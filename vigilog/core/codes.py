@@ -16,7 +16,7 @@ PROGRAM = {
     "key": "A `.key` names a column that its relation does not have, or a relation has two.",
     "type": "Two places that must have one type have different ones.",
     "range": "A constant does not fit its type, or something is larger than its limit.",
-    "pattern": "The constant pattern of `match` is no regular expression.",
+    "pattern": "The constant pattern of `match` is no regular expression, or has a part that RE2 does not have.",
     "division-by-zero": "A division or modulo by the constant 0.",
     "wildcard": "A `_` stands where a value is needed.",
     "ungrounded": "A variable has no values to take.",
@@ -26,6 +26,7 @@ PROGRAM = {
 }
 
 WARNINGS = {
+    "no-effect": "A statement is accepted, because Soufflé has it, and changes nothing.",
     "unused-relation": "A relation is declared and nothing uses it.",
     "single-variable": "A variable occurs only once in its rule, which often is a slip of the pen.",
 }

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import Row
 from vigilog.language.printer import show_statement
 from vigilog.language.strata import components
@@ -72,11 +73,24 @@ class Compiled:
 
 def compiled(program: Program, given: Collection[str], strategy: str, watched: Collection[str] = ()) -> Compiled:
     """Prepares a checked program; the relations in `given` have rows of their own, whatever the program says. Of those `watched` judges want to see the changes."""
+    ensure_maintained(program)
     bare = program.with_rules(tuple(rule for rule in program.rules if not is_fact(rule)))
     separated, homes = as_maintained(program, given)
     plain = rewrite(separated)
     made = Compiled(bare, _stated(program), homes, plain, strategy, decide(plain, bare.outputs, strategy))
     return made.watching(watched)
+
+
+def ensure_maintained(program: Program) -> None:
+    """Raises ProgramError if a checked program says what is for a single evaluation only."""
+    rule = "a recursion that is cut off is no view that could be kept as rows change, or asked"
+    hint = "bound the recursion by its rules (x < 100)"
+    findings = [
+        Finding("unsupported", f".limitsize {directive.relation} is for vigilog run alone", directive.span, rule=rule, hint=hint)
+        for directive in program.directed("limitsize")
+    ]
+    if findings:
+        raise ProgramError(findings, program.text)
 
 
 def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:

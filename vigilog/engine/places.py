@@ -23,15 +23,16 @@ def place(directive: Directive, declaration: Declaration, folder: str | Path) ->
     format_ = option.get("IO", "file")
     form = option["format"] if format_ == "stream" else format_
     as_csv = "true" if form == "csv" else "false"
+    quoted = option.get("rfc4180", as_csv) == "true"
     return Place(
         relation=directive.relation,
         columns=declaration.columns,
         types=declaration.types,
         format=format_,
         location=_location(directive, format_, folder),
-        delimiter=option.get("delimiter", "," if form == "csv" else "\t"),
+        delimiter=option.get("delimiter", "," if quoted or form == "csv" else "\t"),
         headers=option.get("headers", as_csv) == "true",
-        quoted=option.get("rfc4180", as_csv) == "true",
+        quoted=quoted,
         skip_nulls=option.get("nulls") == "skip",
         options={key: from_environment(value) for key, value in option.items() if key in OF_SOURCE.get(format_, ())},
     )

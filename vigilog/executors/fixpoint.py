@@ -6,6 +6,7 @@ rows of the others; what comes out and is not known yet is recent in the next ro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from vigilog.core.values import Row
@@ -23,15 +24,19 @@ class Machine(Protocol):
     def advance(self) -> int:
         """One round: from the recent rows to the next recent ones; gives their number."""
 
+    def size(self, relation: str) -> int:
+        """How many rows a relation of the component has."""
+
     def finish(self) -> None:
         """Nothing is recent any more."""
 
 
-def fixpoint(component: Component, machine: Machine, watch: Watch) -> int:
-    """Computes a component; gives the number of rounds."""
+def fixpoint(component: Component, machine: Machine, watch: Watch, limits: Mapping[str, int] | None = None) -> int:
+    """Computes a component; gives the number of rounds. Once a relation has as many rows as `limits` says, there is no further round."""
     watch.begin(str(component))
+    bounds = [(relation, most) for relation, most in (limits or {}).items() if relation in component.relations]
     recent = total = machine.start(component)
-    while component.recursive and recent:
+    while component.recursive and recent and all(machine.size(relation) < most for relation, most in bounds):
         watch.round(total)
         recent = machine.advance()
         total += recent

@@ -112,7 +112,9 @@ def _named_order(place: Place, header: Sequence[str], where: str) -> Order:
             return tuple(found.index(name) for name in wanted)
     shown = ", ".join(name if name.isprintable() else repr(name) for name in header)[:200]
     columns = ", ".join(place.columns)
-    raise DataError(f"{where}: names the columns {shown}, but {place.relation} has {columns}{_separated(place, header)}", "columns")
+    strange = len(header) == len(place.columns) and not {*map(_folded, header)} & {*map(_folded, place.columns)}
+    hint = _separated(place, header) or ("; say headers=false if the file has no header" if strange else "")
+    raise DataError(f"{where}: names the columns {shown}, but {place.relation} has {columns}{hint}", "columns")
 
 
 def _folded(name: str) -> str:
@@ -232,7 +234,9 @@ def _bad_value(place: Place, path: Path, number: int, fields: Sequence[str]) -> 
         try:
             type_.parse(field)
         except ValueError as reason:
-            return DataError(f"{path}:{number}: column {column} of {place.relation}: {reason}", "value")
+            header = not place.headers and sorted(map(_folded, fields)) == sorted(map(_folded, place.columns))
+            hint = "; say headers=true if the first line names the columns" if header else ""
+            return DataError(f"{path}:{number}: column {column} of {place.relation}: {reason}{hint}", "value")
     raise AssertionError("a row is refused only for one of its columns")
 
 

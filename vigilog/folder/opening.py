@@ -8,6 +8,7 @@ from typing import overload
 
 from vigilog.core.errors import UsageError
 from vigilog.core.values import Row
+from vigilog.engine.compiled import ensure_maintained
 from vigilog.engine.database import Database, Facts
 from vigilog.engine.evaluate import checked_rows
 from vigilog.engine.places import inputs
@@ -90,6 +91,8 @@ def open_program(
     checked = None if program is None else check(read_program(program) if isinstance(program, Path) else program).program
     if checked is None and data is None:
         raise UsageError("a program or a data folder is needed")
+    if checked is not None:
+        ensure_maintained(checked)
     given: dict[str, Iterable[Row] | Place] = {}
     if checked is None or facts is None:
         pass

@@ -14,6 +14,7 @@ from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
 from vigilog.core.values import FLOAT, SYMBOL
 from vigilog.language import refused
+from vigilog.language.slips import DIRECTIVE, adjacent, behind_directive, number_slip, slip, statement_start
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -24,6 +25,7 @@ from vigilog.language.syntax import (
     Directive,
     Disjunction,
     Functor,
+    Ignored,
     Literal,
     Negation,
     Rule,
@@ -37,15 +39,16 @@ from vigilog.language.syntax import (
 
 MAX_DEPTH = 100
 TESTS = ("match", "contains")
-DIRECTIVES = (".decl", ".type", ".input", ".output", ".printsize")
+DIRECTIVES = (".decl", ".type", ".input", ".output", ".printsize", ".limitsize", ".key")
 PRECEDENCE = {
     operator: level
     for level, operators in enumerate(("lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %"))
     for operator in operators.split()
 }
-_TOLD = ("REFUSED_DIRECTIVE", "REFUSED_CHARACTER", "UNCLOSED_STRING")
-NEW_STATEMENT = ("DECL", "TYPE", "IO_DIRECTIVE", "REFUSED_DIRECTIVE")
+_TOLD = ("REFUSED_DIRECTIVE", "REFUSED_CHARACTER", "UNCLOSED_STRING", "NO_NUMBER")
+NEW_STATEMENT = (*DIRECTIVE, "REFUSED_DIRECTIVE")
 _ESCAPES = {**dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)), '"': '"', "'": "'", "\\": "\\", "?": "?"}
+_PREPROCESSED = re.compile(r"#\s*(include|define|undef|ifdef|ifndef|if|else|elif|endif|pragma|line|error)\b")
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 
 
@@ -98,13 +101,15 @@ class Builder(Transformer[Token, Any]):
     def _refuses(self, token: Token) -> bool:
         """Notes what is wrong with a token by itself. True if the parser need not see it."""
         if token.type == "PREPROCESSOR":
-            self._unsupported("the C preprocessor", token)
+            self._unsupported("the C preprocessor", token, "" if _PREPROCESSED.match(token) else "a comment begins with //")
             return True
         if token.type == "REFUSED_DIRECTIVE":
             self._unsupported(refused.DIRECTIVES[str(token)], token)
         elif token.type == "REFUSED_CHARACTER":
             if token != "]":  # told at its [
                 self._unsupported(refused.CHARACTERS[str(token)], token)
+        elif token.type == "NO_NUMBER":
+            self.findings.error("syntax", f"{token} is no number", self._span(token), hint=number_slip(str(token)))
         elif token.type == "UNCLOSED_STRING":
             self.findings.error(
                 "syntax", "this string has no end", self._span(token), rule="a string ends on its line", hint='close it with "'
@@ -116,28 +121,34 @@ class Builder(Transformer[Token, Any]):
             self._unsupported(refused.QUALIFIERS[str(token)], token)
         return False
 
-    def _unsupported(self, what: str, part: Any) -> None:
+    def _unsupported(self, what: str, part: Any, hint: str = "") -> None:
         self.findings.error(
             "unsupported",
             f"Vigilog does not have {what}",
             self._span(part),
             rule="the language is Soufflé's core; docs/language.md lists it",
+            hint=hint,
         )
 
     def _syntax_error(self, tokens: list[Token], index: int) -> None:
+        if not tokens:
+            return
+        begin = statement_start(tokens, index)
+        statement, start = tokens[begin : index + 1], behind_directive(tokens, begin, index)
         if index == len(tokens):
-            if tokens:
+            if (found := slip(tokens, index, start)) is not None:
+                self.findings.error("syntax", found.message, self._span(found.first, found.last), hint=found.hint)
+            else:
                 self.findings.error("syntax", "the text ends in the middle of a statement", self._span(tokens[-1]), hint=_ending(tokens))
             return
         token = tokens[index]
-        statement = self._statement(tokens, index)
         if any(part.type in _TOLD or str(part) in refused.QUALIFIERS for part in statement):
             return  # told already, by name
-        before = tokens[index - 1] if index else None
+        before = tokens[index - 1] if index > start else None
         following = tokens[index + 1] if index + 1 < len(tokens) else None
-        if token == "." and following is not None and following.type == "NAME" and _adjacent(token, following):
+        if token == "." and following is not None and following.type == "NAME" and adjacent(token, following):
             word = f".{following}"
-            if before is not None and before.type == "NAME" and _adjacent(before, token):
+            if before is not None and before.type == "NAME" and adjacent(before, token):
                 self._unsupported("qualified names (components)", token)
             else:
                 hint = did_you_mean(word, DIRECTIVES) or f"directives are {', '.join(DIRECTIVES)}"
@@ -146,7 +157,9 @@ class Builder(Transformer[Token, Any]):
             self._unsupported("algebraic data types", token)
         elif token == "<=" and before == ")":
             self._unsupported("subsumption", token)
-        elif before is not None and token.type in NEW_STATEMENT and before != ".":
+        elif (found := slip(tokens, index, start)) is not None:
+            self.findings.error("syntax", found.message, self._span(found.first, found.last), hint=found.hint)
+        elif before is not None and token.type in NEW_STATEMENT:
             self.findings.error(
                 "syntax",
                 f"'{token}' begins a new statement, but the one before it has no end",
@@ -156,15 +169,6 @@ class Builder(Transformer[Token, Any]):
         else:
             message = f"'{token}' cannot stand here" + (f", after '{before}'" if before is not None else "")
             self.findings.error("syntax", message, self._span(token), hint=_hint(token, before))
-
-    def _statement(self, tokens: list[Token], index: int) -> list[Token]:
-        """The tokens of the statement an error is in, up to the error."""
-        start = index
-        while start > 0 and tokens[start - 1] != "." and tokens[start].type not in NEW_STATEMENT:
-            start -= 1
-        if start == index and start > 0 and tokens[start - 1] != ".":
-            return [*self._statement(tokens, index - 1), tokens[index]]
-        return tokens[start : index + 1]
 
     # -- declarations and directives
 
@@ -207,6 +211,16 @@ class Builder(Transformer[Token, Any]):
     def key(self, keyword: Token, relation: Token, columns: list[Token]) -> None:
         options = tuple((str(column), "") for column in columns)
         self.statements.append(Directive("key", str(relation), options, self._span(relation, columns[-1])))
+
+    def pragma(self, keyword: Token, key: Token, value: Token | None) -> None:
+        said = [keyword, key] if value is None else [keyword, key, value]
+        self.statements.append(Ignored(" ".join(said), self._span(keyword, said[-1])))
+
+    def plan(self, keyword: Token, *orders: str) -> None:
+        self.statements.append(Ignored(f"{keyword} {', '.join(orders)}", self._span(keyword)))
+
+    def order(self, version: Token, *places: Token | None) -> str:
+        return f"{version}:({', '.join(place for place in places if place is not None)})"
 
     def directed(self, relation: Token, options: list[tuple[str, str]] | None) -> tuple[Token, list[tuple[str, str]]]:
         return relation, options or []
@@ -477,10 +491,6 @@ def _ending(tokens: list[Token]) -> str:
     return "a declaration is written .decl name(column: type)" if start is not None and start.type == "DECL" else "end it with a full stop"
 
 
-def _adjacent(left: Token, right: Token) -> bool:
-    return (left.end_line, left.end_column) == (right.line, right.column)
-
-
 def _flattened(branch: tuple[Literal, ...]) -> tuple[tuple[Literal, ...], ...]:
     """`a ; (b ; c)` is `a ; b ; c`."""
     return branch[0].branches if len(branch) == 1 and isinstance(branch[0], Disjunction) else (branch,)
@@ -495,8 +505,4 @@ def _negatable(constant: Constant) -> bool:
 def _hint(token: Token, before: Token | None) -> str:
     if token.type == "NAME" and before is not None and before == ")":
         return "a full stop or a comma is missing before it"
-    if token == "=" and before == ":":
-        return "a rule is written head :- body."
-    if token.type == "OTHER" and token == "'":
-        return 'strings stand in double quotes: "text"'
     return ""

@@ -10,7 +10,7 @@ from vigilog.language.names import check_names
 from vigilog.language.parser import parse
 from vigilog.language.safety import check_safety
 from vigilog.language.scope import with_own_targets
-from vigilog.language.strata import check_stratified, dependencies
+from vigilog.language.strata import check_stratified, components, dependencies
 from vigilog.language.syntax import Program, Rule, variables
 from vigilog.language.types import elaborate
 
@@ -44,6 +44,14 @@ def check(program: Program | str, name: str = "program") -> Checked:
 
 
 def _warn(program: Program, findings: Findings) -> None:
+    for part in program.ignored:
+        word = part.text.partition(" ")[0]
+        findings.warn("no-effect", f"{word} changes nothing here", part.span, hint=_INSTEAD[word])
+    recursive = {name for component in components(program) if component.recursive for name in component.relations}
+    for directive in program.directed("limitsize"):
+        if directive.relation not in recursive:
+            message = f"{directive.relation} is not recursive, so .limitsize changes nothing"
+            findings.warn("no-effect", message, directive.span, hint="leave it out")
     used = {directive.relation for directive in program.directives}
     for rule in program.rules:
         used |= {atom.relation for atom, _ in dependencies(rule)} | {head.relation for head in rule.heads}
@@ -53,6 +61,12 @@ def _warn(program: Program, findings: Findings) -> None:
             findings.warn(
                 "unused-relation", f"nothing uses {declaration.relation}", declaration.span, hint="remove it, or give it an .output"
             )
+
+
+_INSTEAD = {
+    ".pragma": "leave it out; what may be set is an option of the command: vigilog run --help",
+    ".plan": "leave it out; joins are ordered by the sizes of relations",
+}
 
 
 def _warn_single_variables(rule: Rule, findings: Findings) -> None:

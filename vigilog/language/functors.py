@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import math
 import operator
-import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from vigilog.core.values import FLOAT, MAX_NUMBER, MIN_NUMBER, NUMBER, SYMBOL, UNSIGNED, Type, Value
+from vigilog.language.patterns import matches
 
 INTEGERS = frozenset({"number", "unsigned"})
 NUMERIC = frozenset({"number", "unsigned", "float", "decimal"})
@@ -116,21 +115,10 @@ def aggregate(op: str, type_: Type, values: Sequence[Any]) -> Value | None:
         return None
 
 
-@lru_cache(maxsize=1000)
-def compiled(pattern: str) -> re.Pattern[str] | None:
-    """The regular expression, or None if it is none."""
-    with warnings.catch_warnings(action="ignore"):  # of what may mean something else in a later Python
-        try:
-            return re.compile(pattern, re.ASCII | re.DOTALL)
-        except (re.error, ValueError, RecursionError, OverflowError):
-            return None
-
-
 def test(op: str, args: Sequence[Any]) -> bool | None:
     """Whether a comparison or test holds; None where it is undefined."""
     if op == "match":
-        pattern = compiled(args[0])
-        return None if pattern is None else pattern.fullmatch(args[1]) is not None
+        return matches(args[0], args[1])
     if op == "contains":
         return args[0] in args[1]
     return bool(_COMPARE[op](*args))

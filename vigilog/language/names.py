@@ -7,6 +7,7 @@ from collections.abc import Collection
 from vigilog.core.errors import Findings, counted, did_you_mean
 from vigilog.language.functors import FUNCTORS
 from vigilog.language.options import check_options
+from vigilog.language.slips import MEAN
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -85,7 +86,7 @@ def _check_key(program: Program, directive: Directive, findings: Findings) -> No
 
 
 def _check_directed_once(program: Program, findings: Findings) -> None:
-    for kind, what in (("input", "source"), ("key", "key")):
+    for kind, what in (("input", "source"), ("key", "key"), ("limitsize", "limit")):
         _check_once(program, kind, what, findings)
 
 
@@ -94,7 +95,8 @@ def _check_once(program: Program, kind: str, what: str, findings: Findings) -> N
     for directive in program.directed(kind):
         if directive.relation in first:
             rule = f"a relation has one {what}; the first is at {first[directive.relation].span}"
-            findings.error(kind, f"{directive.relation} has two .{kind} directives", directive.span, rule=rule)
+            code = "duplicate" if kind == "limitsize" else kind
+            findings.error(code, f"{directive.relation} has two .{kind} directives", directive.span, rule=rule)
         first.setdefault(directive.relation, directive)
 
 
@@ -174,7 +176,7 @@ def _check_term(program: Program, term: Term, findings: Findings) -> None:
 def _check_functor(program: Program, functor: Functor, findings: Findings) -> None:
     signature = FUNCTORS.get(functor.name)
     if signature is None:
-        hint = did_you_mean(functor.name, FUNCTORS)
+        hint = MEAN if functor.name.lower() in ("avg", "average") else did_you_mean(functor.name, FUNCTORS)
         if functor.name in program.relations:
             hint = f"{functor.name} is a relation: give it a literal of its own"
         findings.error(
@@ -206,6 +208,8 @@ def _known(program: Program, name: str, place: Atom | Directive, findings: Findi
         return True
     names: Collection[str] = program.relations
     hint = did_you_mean(name, names) or f"declare it: .decl {name}(…)"
+    if name.lower() == "not":
+        hint = "negation is written !: !e(x, y)"
     findings.error("unknown-relation", f"there is no relation {name}", place.span, rule="every relation is declared by .decl", hint=hint)
     return False
 

@@ -58,6 +58,10 @@ OF_SOURCE: dict[str, dict[str, Rule]] = {
     },
 }
 NEEDED = {"jdbc": ("url",), "delta": ("filename",), "stream": ("format", "path")}
+_DATABASE = {
+    "input": 'a database is read by IO=jdbc: .input r(IO=jdbc, url="jdbc:sqlite:rows.db", dbtable="r")',
+    "output": 'a table of a database is kept equal to a view by db.sink("r", "jdbc", …): docs/sources.md',
+}
 _PLACED = frozenset({"filename", "name"})  # options that say where, which sources say in their own way
 _WITHOUT = {"jdbc": ANY.keys() - {"IO", "nulls"}, "delta": ANY.keys() - {"IO", "nulls", "filename"}, "stream": _PLACED}
 
@@ -66,6 +70,8 @@ def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
     """The options that a directive may have."""
     if kind == "printsize":
         return {}
+    if kind == "limitsize":
+        return {"n": _WHOLE}
     if kind == "output":
         return {key: rule for key, rule in ANY.items() if key != "nulls"}
     without = _WITHOUT.get(format_, ())
@@ -75,26 +81,51 @@ def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
 def check_options(directive: Directive, findings: Findings) -> None:
     word, option = f".{directive.kind}", directive.option
     format_ = option.get("IO", "file")
+    if format_ == "sqlite":
+        findings.error(
+            "unknown-option", f"{word} does not know IO=sqlite", directive.span, rule=_rule("IO"), hint=_DATABASE[directive.kind]
+        )
+        return
     allowed = known_options(directive.kind, format_)
     for key, value in directive.options:
         if key not in allowed:
-            hint = did_you_mean(key, allowed) or ("options are " + ", ".join(sorted(allowed)) if allowed else "")
+            hint = (
+                _elsewhere(key, directive.kind)
+                or did_you_mean(key, allowed)
+                or ("options are " + ", ".join(sorted(allowed)) if allowed else "")
+            )
             of = f" for IO={format_}" if directive.kind == "input" and format_ in SOURCES else ""
             findings.error("unknown-option", f"{word} has no option {key}{of}", directive.span, hint=hint)
         elif not allowed[key][0](value) or (key == "IO" and value in _refused_formats(directive.kind)):
             shown = "…" if key in SECRET_OPTIONS else without_secrets(value)
-            findings.error("unknown-option", f"{word} does not know {key}={shown}", directive.span, rule=f"{key} is {allowed[key][1]}")
+            findings.error("unknown-option", f"{word} does not know {key}={shown}", directive.span, rule=_rule(key, allowed))
     if directive.kind == "input":
         for key in NEEDED.get(format_, ()):
             if key not in option:
-                rule = f"{key} is {allowed[key][1]}"
-                findings.error("input", f"IO={format_} needs the option {key}", directive.span, rule=rule)
+                findings.error("input", f"IO={format_} needs the option {key}", directive.span, rule=_rule(key, allowed))
+    if directive.kind == "limitsize" and "n" not in option:
+        hint = f"write .limitsize {directive.relation}(n=1000)"
+        findings.error("unknown-option", ".limitsize needs the option n", directive.span, rule=_rule("n", allowed), hint=hint)
     _check_delimiter(directive, findings)
     if any("\x00" in value for _, value in directive.options):
         findings.error("unknown-option", f"{word} has an option with the character U+0000", directive.span)
     keys = [key for key, _ in directive.options]
     for key in sorted({key for key in keys if keys.count(key) > 1}):
         findings.error("duplicate", f"the option {key} is given twice", directive.span)
+
+
+def _rule(key: str, allowed: Mapping[str, Rule] = ANY) -> str:
+    return f"{key} is {allowed[key][1]}"
+
+
+def _elsewhere(key: str, kind: str) -> str:
+    """What to write instead of an option that Soufflé has."""
+    match key:
+        case "dbname":
+            return _DATABASE.get(kind, "")
+        case "columns":
+            return "the columns are those of the .decl, in that order or in the order of a header (headers=true)"
+    return ""
 
 
 def _refused_formats(kind: str) -> tuple[str, ...]:

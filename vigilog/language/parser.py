@@ -16,7 +16,8 @@ from lark.utils import TextSlice
 
 from vigilog.core.errors import DataError, Findings
 from vigilog.language.builder import NEW_STATEMENT, Builder
-from vigilog.language.syntax import Declaration, Directive, Program, Rule, TypeDefinition
+from vigilog.language.slips import adjacent
+from vigilog.language.syntax import Declaration, Directive, Ignored, Program, Rule, TypeDefinition
 
 
 def parse(text: str, name: str = "program") -> Program:
@@ -38,7 +39,7 @@ def parse(text: str, name: str = "program") -> Program:
     def kept(kind: type) -> tuple[Any, ...]:
         return tuple(statement for statement in statements if isinstance(statement, kind))
 
-    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), name, text)
+    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), name, text, kept(Ignored))
 
 
 def read_program(path: str | Path) -> Program:
@@ -84,10 +85,16 @@ def _next_statement(tokens: list[Token], index: int) -> int:
             return position
         depth += {"LBRACE": 1, "RBRACE": -1}.get(token.type, 0)
         if token.type == "DOT" and depth <= 0:
-            return position + 1
+            return position if position > index and _begins_directive(tokens, position) else position + 1
         if token.type == "RBRACE" and depth == 0 and tokens[index].type == "REFUSED_DIRECTIVE":
             return position + 1
     return len(tokens) + 1
+
+
+def _begins_directive(tokens: list[Token], position: int) -> bool:
+    """Whether a full stop is the beginning of a word like `.unknown`, with a blank before it and none behind it."""
+    before, behind = tokens[position - 1], tokens[position + 1 : position + 2]
+    return any(token.type == "NAME" and adjacent(tokens[position], token) for token in behind) and not adjacent(before, tokens[position])
 
 
 @cache

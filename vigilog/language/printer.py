@@ -8,6 +8,7 @@ p(x, "a\\n") :- q(x, _), (r(x) ; !s(x)), x = (1 + 2) * 3.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import assert_never
 
 from vigilog.core.values import SYMBOL, Value
 from vigilog.language.builder import PRECEDENCE
@@ -21,9 +22,11 @@ from vigilog.language.syntax import (
     Directive,
     Disjunction,
     Functor,
+    Ignored,
     Literal,
     Negation,
     Program,
+    Rule,
     Statement,
     Term,
     Truth,
@@ -37,7 +40,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a
 
 def show(program: Program) -> str:
     """The whole program, one statement a line."""
-    parts: tuple[Statement, ...] = (*program.types, *program.declarations, *program.directives, *program.rules)
+    parts: tuple[Statement, ...] = (*program.types, *program.declarations, *program.directives, *program.ignored, *program.rules)
     return "\n".join(show_statement(part) for part in parts)
 
 
@@ -53,8 +56,13 @@ def show_statement(part: Statement) -> str:
         case Directive():
             options = ", ".join(f"{key}={_option(value)}" for key, value in part.options)
             return f".{part.kind} {part.relation}" + (f"({options})" if options else "")
-    heads = ", ".join(show_literal(head) for head in part.heads)
-    return f"{heads} :- {show_body(part.body)}." if part.body else f"{heads}."
+        case Ignored():
+            return part.text
+        case Rule():
+            heads = ", ".join(show_literal(head) for head in part.heads)
+            return f"{heads} :- {show_body(part.body)}." if part.body else f"{heads}."
+        case _:
+            assert_never(part)
 
 
 def show_body(body: tuple[Literal, ...]) -> str:

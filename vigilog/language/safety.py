@@ -5,14 +5,16 @@ A variable is grounded by a place of its own in a positive atom, or by `=` from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from vigilog.core.errors import Finding, Findings
+from vigilog.language.slips import NO_NULLS
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Constraint,
     Disjunction,
+    Functor,
     Literal,
     Negation,
     Rule,
@@ -86,6 +88,23 @@ def needs(term: Term, scope: set[str]) -> set[str]:
     return names(term) | (names(term, into_aggregates=True) & scope)
 
 
+def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], scope: set[str]) -> bool:
+    """Whether one of the other literals will compute an argument of an atom when more is known, so that reading the atom had better wait.
+
+    >>> from vigilog.language.parser import parse
+    >>> t, u, equality = parse("p(x, y) :- t(n, y), u(x), n = x - 1.").rules[0].body
+    >>> awaits(t, [equality], {"y"}, {"n", "x", "y"}), awaits(t, [equality], {"x"}, {"n", "x", "y"}), awaits(u, [equality], (), {"n", "x", "y"})
+    (True, False, False)
+    """
+    own = names(atom)
+    for literal in others:
+        match literal:
+            case Constraint(op="=", args=(Variable(name=name), Functor() as term) | (Functor() as term, Variable(name=name))):
+                if name in own and name not in known and not needs(term, scope) <= own.union(known):
+                    return True
+    return False
+
+
 def _check_body(body: tuple[Literal, ...], grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings) -> None:
     for literal in body:
         if isinstance(literal, Disjunction):
@@ -146,14 +165,17 @@ def _check_ways(aggregate: Aggregate, scope: set[str], findings: Findings) -> No
 
 
 def _agree(disjunction: Disjunction, given: set[str], scope: set[str]) -> bool:
-    """Whether all ways of a disjunction that can hold bind the same variables, beyond those given."""
-    bound = set[frozenset[str]]()
-    for branch in filter(_can_hold, disjunction.branches):
-        for literal in branch:
-            if isinstance(literal, Disjunction) and not _agree(literal, _grounded_beside(literal, branch, given, scope), scope):
-                return False
-        bound.add(frozenset(grounded_by(branch, given, scope) - given))
-    return len(bound) <= 1
+    """Whether all ways of a disjunction that can hold bind the same variables, but for those that `=` gives from these."""
+    ways = list(filter(_can_hold, disjunction.branches))
+    shared = set.intersection(*(grounded_by(way, given, scope) for way in ways)) if ways else given
+
+    def determined(way: tuple[Literal, ...]) -> set[str]:
+        return grounded_by(tuple(part for part in way if isinstance(part, Constraint)), shared, scope)
+
+    within = ((way, literal) for way in ways for literal in way if isinstance(literal, Disjunction))
+    return all(grounded_by(way, given, scope) <= determined(way) for way in ways) and all(
+        _agree(literal, _grounded_beside(literal, way, given, scope), scope) for way, literal in within
+    )
 
 
 def _grounded_beside(literal: Literal, body: tuple[Literal, ...], given: set[str], scope: set[str]) -> set[str]:
@@ -184,9 +206,11 @@ def names_in(aggregate: Aggregate) -> set[str]:
 
 
 def _hint(name: str, rule: Rule) -> str:
+    if name.lower() in ("null", "none"):
+        return NO_NULLS
     negated = [literal for literal in rule.body if isinstance(literal, Negation) and name in names(literal)]
     if negated:
         return f"a negated atom gives no values: bind {name} by a positive atom first, or write _ if any value will do"
     if any(name in names(aggregate, into_aggregates=True) for aggregate in aggregates(rule)):
         return f"what an aggregate binds stays inside it; bind {name} outside"
-    return f"bind {name} in the body" if rule.body else "a fact has constants only"
+    return f"bind {name} in the body" if rule.body else f'a fact has constants only; a text is written "{name}"'

@@ -167,7 +167,7 @@ class TypeDefinition:
 
 @dataclass(frozen=True)
 class Directive:
-    """`.input r(key=value, …)` and its kin; `kind` is `input`, `output`, `printsize`, or `key`, whose options are columns."""
+    """`.input r(key=value, …)` and its kin; `kind` is `input`, `output`, `printsize`, `limitsize`, or `key`, whose options are columns."""
 
     kind: str
     relation: str
@@ -179,7 +179,15 @@ class Directive:
         return dict(self.options)
 
 
-Statement = TypeDefinition | Declaration | Directive | Rule
+@dataclass(frozen=True)
+class Ignored:
+    """A statement that is accepted and changes nothing, `.pragma` or `.plan`, as it is written."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Statement = TypeDefinition | Declaration | Directive | Ignored | Rule
 
 
 @dataclass(frozen=True)
@@ -190,6 +198,7 @@ class Program:
     rules: tuple[Rule, ...] = ()
     name: str = field(default="program", compare=False)
     text: str = field(default="", compare=False, repr=False)
+    ignored: tuple[Ignored, ...] = ()
 
     @cached_property
     def relations(self) -> Mapping[str, Declaration]:
@@ -212,6 +221,11 @@ class Program:
             for directive in self.directed("key")
             if directive.relation in self.relations
         }
+
+    @cached_property
+    def limits(self) -> Mapping[str, int]:
+        """At how many rows the recursion of a relation is to end, for those that say it."""
+        return {directive.relation: int(directive.option["n"]) for directive in self.directed("limitsize")}
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

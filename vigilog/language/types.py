@@ -14,7 +14,8 @@ from decimal import Decimal
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.values import BOOLEAN, BUILTIN, FLOAT, NUMBER, SYMBOL, Type, Value, decimal_type
-from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, INTEGERS, NUMERIC, Signature, compiled
+from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, INTEGERS, NUMERIC, Signature
+from vigilog.language.patterns import PATTERN_RULE, refusal
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -36,6 +37,15 @@ from vigilog.language.syntax import (
     names,
 )
 
+_ELSEWHERE = {  # what other languages call our types
+    **dict.fromkeys(("int", "integer", "bigint", "long", "i64", "int64"), "number"),
+    **dict.fromkeys(("uint", "u64", "uint64"), "unsigned"),
+    **dict.fromkeys(("string", "str", "text", "varchar", "char"), "symbol"),
+    **dict.fromkeys(("double", "real", "f64", "float64"), "float"),
+    **dict.fromkeys(("datetime", "time"), "timestamp"),
+    **dict.fromkeys(("numeric", "money"), "decimal(p,s)"),
+    "bool": "boolean",
+}
 _DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
@@ -88,7 +98,7 @@ class _NamedTypes:
 
     def unknown(self, name: str, place: TypeDefinition | Attribute, findings: Findings) -> None:
         known = [*BUILTIN, "decimal(p,s)", *self.defined]
-        hint = did_you_mean(name, known) or f"types are {', '.join(known)}"
+        hint = did_you_mean(_ELSEWHERE.get(name.lower(), name), known) or f"types are {', '.join(known)}"
         found = _DECIMAL_NAME.fullmatch(name)
         if found:
             findings.error(
@@ -179,7 +189,7 @@ class _Cell:
             return f"a {cell.type}" + (f" ({cell.reason})" if cell.reason else "")
         return {
             frozenset({"symbol", "date", "timestamp"}): "text in quotes",
-            frozenset({"float", "decimal"}): "a number with a point",
+            frozenset({"float", "decimal"}): "a number with a point or an exponent",
             ANY: "of any type",
             NUMERIC: "numeric",
             INTEGERS: "an integer",
@@ -331,12 +341,9 @@ class _RuleTypes:
             case Truth():
                 return literal
         typed = replace(literal, args=self.typed_args(literal.args))
-        if literal.op == "match" if isinstance(literal, Constraint) else False:
-            pattern = typed.args[0]
-            if isinstance(pattern, Constant) and compiled(str(pattern.value)) is None:
-                self.findings.error(
-                    "pattern", "this is no regular expression", pattern.span, rule="match takes the syntax of Python's re module"
-                )
+        match typed:
+            case Constraint(op="match", args=(Constant(value=str(text), span=span), *_)) if refused := refusal(text):
+                self.findings.error("pattern", refused.message, span, rule=PATTERN_RULE, hint=refused.hint)
         return typed
 
     def typed_args(self, args: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -363,12 +370,9 @@ class _RuleTypes:
         try:
             if isinstance(value, str):
                 return type_.parse(value)
-            if type_.kind == "float" and not isinstance(value, bool):
-                value = float(value)  # type: ignore[arg-type]  # constants of floats are numbers
             return type_.check(value)
-        except (ValueError, OverflowError) as reason:
-            message = str(reason) if isinstance(reason, ValueError) else f"{value} is not a {type_}: {type_.form}"
-            self.findings.error("range", message, constant.span)
+        except ValueError as reason:
+            self.findings.error("range", str(reason), constant.span)
             return 0
 
 

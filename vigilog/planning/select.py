@@ -16,7 +16,7 @@ from sqlglot import exp
 from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import BOOLEAN, Type
 from vigilog.language.functors import TOTAL
-from vigilog.language.safety import grounded_by, names_in, needs
+from vigilog.language.safety import awaits, grounded_by, names_in, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -169,42 +169,32 @@ class _Query:
         self.nested = 0  # how many SELECTs there are in one another
 
     def solve(self, body: tuple[Literal, ...], first: int | None = None) -> None:
-        """Takes literal after literal: what can be decided at once, then the cheapest atom, aggregates last."""
+        """Takes literal after literal: what can be decided at once, then the cheapest atom, then aggregates; last are atoms that wait for each other."""
         pending = list(enumerate(body))
         for literal in body:
             self.wanted.update(_asked(literal))
         if first is not None:
-            pending = self.postponed(first, pending)
-        while pending:
-            pending = self.decide(pending)
-            if not pending:
-                return
-            atoms = [(i, part) for i, part in pending if isinstance(part, Atom) and self.computable(part)]
-            if atoms:
-                index, atom = cheapest(atoms, self.env.keys(), self.builder.choice.rows, self.builder.choice.distinct)
-                self.join(index, atom)
-                self.wanted.subtract(_asked(atom))
-                pending = [(i, part) for i, part in pending if i != index]
+            pending = self.take(first, pending)
+        while pending := self.decide(pending):
+            equalities, known = [part for _, part in pending if isinstance(part, Constraint)], self.env.keys()
+            atoms = [(index, part) for index, part in pending if isinstance(part, Atom)]
+            told = [(index, atom) for index, atom in atoms if not awaits(atom, equalities, known, self.scope)]
+            ready = [] if told else [index for index, part in pending if self.is_ready(part)]
+            if ready:
+                self.compute_aggregates([part for index, part in pending if index in ready])
+                pending = [(index, part) for index, part in pending if index not in ready]
             else:
-                pending = self.compute_aggregates(pending)
+                assert atoms, "a safe rule always has a literal that can be decided next"
+                index, _ = cheapest(told or atoms, known, self.builder.choice.rows, self.builder.choice.distinct)
+                pending = self.take(index, pending)
 
-    def postponed(self, first: int, pending: list[tuple[int, Literal]]) -> list[tuple[int, Literal]]:
-        """Joins the atom that must come first; what its computed arguments equal is decided once they are known."""
-        atom = pending[first][1]
-        assert isinstance(atom, Atom), "only an atom can come first"
-        later: list[tuple[int, Literal]] = []
-        args: list[Term] = []
-        own = {arg.name for arg in atom.args if isinstance(arg, Variable)}
-        for arg in atom.args:
-            if isinstance(arg, Wildcard) or needs(arg, self.scope) <= self.env.keys() | own:
-                args.append(arg)
-            else:
-                args.append(Variable(f"{len(args)} of {first}", arg.type))
-                later.append((len(pending) + len(later), Constraint("=", (args[-1], arg))))
-                self.wanted.update(_asked(later[-1][1]))
-        self.join(first, Atom(atom.relation, tuple(args), atom.span))
+    def take(self, index: int, pending: list[tuple[int, Literal]]) -> list[tuple[int, Literal]]:
+        """Joins one of the atoms; gives what is pending then."""
+        atom = dict(pending)[index]
+        assert isinstance(atom, Atom), "only an atom is joined"
+        self.join(index, atom)
         self.wanted.subtract(_asked(atom))
-        return [(index, literal) for index, literal in pending if index != first] + later
+        return [(i, literal) for i, literal in pending if i != index]
 
     def decide(self, pending: list[tuple[int, Literal]]) -> list[tuple[int, Literal]]:
         """Adds every literal that needs no further table, as often as that makes others decidable."""
@@ -271,20 +261,15 @@ class _Query:
         args = literal.literal.args if isinstance(literal, Negation) else literal.args  # type: ignore[union-attr]  # atoms and constraints
         return all(isinstance(arg, Wildcard) or self.known(arg) for arg in args)
 
-    def computable(self, atom: Atom) -> bool:
-        own = {arg.name for arg in atom.args if isinstance(arg, Variable)}
-        return all(isinstance(arg, Wildcard) or needs(arg, self.scope) <= self.env.keys() | own for arg in atom.args)
-
     # -- tables
 
-    def join(self, index: int, literal: Literal) -> None:
-        assert isinstance(literal, Atom), "only an atom can come first"
-        if literal.relation in self.builder.choice.large and self.tables:
+    def join(self, index: int, atom: Atom) -> None:
+        if atom.relation in self.builder.choice.large and self.tables:
             self.sent = [self.stage([]) if len(self.tables) > 1 else self.tables[0][1]]
         alias = self.builder.alias()
-        self.tables.append((self.builder.table(literal, index), alias))
-        self.match(literal, alias, searched=index != self.builder.choice.first)
-        self.except_rows(literal.relation, alias)
+        self.tables.append((self.builder.table(atom, index), alias))
+        self.match(atom, alias, searched=index != self.builder.choice.first)
+        self.except_rows(atom.relation, alias)
         if self.builder.choice.window and index == self.builder.choice.first:
             number = exp.column(self.builder.choice.window, alias)
             self.where.append(exp.GT(this=number, expression=exp.Placeholder(this="since")))
@@ -348,7 +333,7 @@ class _Query:
         """The atom with computed arguments that must not stand in a subquery computed before it."""
         args: list[Term] = []
         for arg in atom.args:
-            if not isinstance(arg, Functor) or not self.builder.dialect.opaque(self.term(arg)):
+            if isinstance(arg, Wildcard) or not self.builder.dialect.opaque(self.term(arg)):
                 args.append(arg)
                 continue
             variable = Variable(f"{self.builder.alias()} computed", arg.type)
@@ -397,18 +382,19 @@ class _Query:
 
     # -- aggregates
 
-    def compute_aggregates(self, pending: list[tuple[int, Literal]]) -> list[tuple[int, Literal]]:
-        """Computes every aggregate whose outer variables are known, in a SELECT around what there is so far."""
-        ready = [
-            (index, literal)
-            for index, literal in pending
-            if isinstance(literal, Constraint) and isinstance(literal.args[1], Aggregate) and self.known(literal.args[1])
-        ]
-        assert ready, "a safe rule always has a literal that can be decided next"
+    def is_ready(self, literal: Literal) -> bool:
+        """Whether a literal says what an aggregate is, all of whose outer variables are known."""
+        match literal:
+            case Constraint(args=(Variable(), Aggregate() as aggregate)):
+                return self.known(aggregate)
+        return False
+
+    def compute_aggregates(self, ready: list[Literal]) -> None:
+        """Computes aggregates in a SELECT around what there is so far."""
         dialect = self.builder.dialect
-        found = [literal.args[1] for _, literal in ready if isinstance(literal, Constraint) and isinstance(literal.args[1], Aggregate)]
+        found = [literal.args[1] for literal in ready if isinstance(literal, Constraint) and isinstance(literal.args[1], Aggregate)]
         results = self.correlated(found) if dialect.correlates else self.grouped(found)
-        for (_, literal), result in zip(ready, results, strict=True):
+        for literal, result in zip(ready, results, strict=True):
             self.wanted.subtract(_asked(literal))
             assert isinstance(literal, Constraint)
             variable, aggregate = literal.args
@@ -424,7 +410,6 @@ class _Query:
                 self.where.append(exp.EQ(this=self.env[variable.name].copy(), expression=value.copy()))
             else:
                 self.env[variable.name] = value
-        return [(index, literal) for index, literal in pending if all(index != done for done, _ in ready)]
 
     def stage(self, columns: list[Sql], also: Collection[str] = (), *, distinct: bool = False) -> str:
         """Makes what there is so far a table of its own, with the given columns and one for each variable that is wanted still; its alias."""

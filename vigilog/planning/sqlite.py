@@ -23,7 +23,8 @@ from typing import Any
 from sqlglot import exp
 
 from vigilog.core.values import DATE, NUMBER, TIMESTAMP, Type, Value
-from vigilog.language.functors import apply, compiled, exact_sum
+from vigilog.language.functors import apply, exact_sum
+from vigilog.language.patterns import matches
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
 
 OFFSET = 2**63
@@ -256,9 +257,8 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _match(pattern: str | None, text: str | None) -> int | None:
-    regex = None if pattern is None else compiled(pattern)
-    return None if regex is None or text is None else int(regex.fullmatch(text) is not None)
+def _match(pattern: str | None, text: str | None) -> bool | None:
+    return None if pattern is None or text is None else matches(pattern, text)
 
 
 def _total(high: int | None, low: int | None) -> int:

@@ -60,9 +60,27 @@ def from_text(type_: Type, raw: Column) -> Cell:
 
     if type_.kind == "symbol":
         return Cell(raw, ~F.contains(raw, F.lit("\x00")), raw.isNull(), raw)
-    value = (raw == "true") if type_.kind == "boolean" else raw.try_cast(spark_type(type_))
+    match type_.kind:
+        case "boolean":
+            value = raw == "true"
+        case "number" | "unsigned":
+            value = F.when(raw.rlike("[xXbB]"), _spelled(raw).try_cast(spark_type(type_))).otherwise(raw.try_cast(spark_type(type_)))
+        case _:
+            value = raw.try_cast(spark_type(type_))
     good = raw.rlike(f"\\A(?:{type_.pattern})\\z") & value.isNotNull() & _in_range(type_, value)
     return Cell(_canonical(type_, value), good, raw.isNull(), raw)
+
+
+def _spelled(raw: Column) -> Column:
+    """The integer that hexadecimal digits spell after 0x, or binary ones after 0b; null if it has more than 64 bits."""
+    from pyspark.sql import functions as F
+
+    digits = F.regexp_replace(raw, "\\A-?0[xXbB]0*(?=.)", "")
+    hexadecimal, binary = (
+        F.when(F.length(digits) <= most, F.conv(digits, base, 10)).cast("decimal(20,0)") for base, most in ((16, 16), (2, 64))
+    )
+    value = F.when(raw.rlike("[xX]"), hexadecimal).otherwise(binary)
+    return F.when(F.startswith(raw, F.lit("-")), -value).otherwise(value)
 
 
 def from_variant(type_: Type, raw: Column) -> Cell:

@@ -53,7 +53,7 @@ class EmbeddedEvaluation:
             for component in components(program):
                 if kept and all(relation in kept for relation in component.relations):
                     continue
-                self.stats.rounds += fixpoint(component, machine, watch)
+                self.stats.rounds += fixpoint(component, machine, watch, self.program.limits)
             self.stats.derived = machine.derived
         except BaseException:
             self.close()
@@ -110,11 +110,12 @@ class TableMachine:
         self.variants: list[tuple[Rule, int]] = []
         self.turns: dict[str, tuple[str, str]] = {}  # the table of recent rows, the table that takes new ones
         self.recent: dict[str, int] = {}
+        self.grown: dict[str, int] = {}  # by so many rows since the recursion began, of which statements need not know
         self.first_round = False
         self.prepared: dict[tuple[int, int, str, str], _Statement] = {}
 
     def start(self, component: Component) -> int:
-        self.component = component
+        self.component, self.grown = component, dict.fromkeys(component.relations, 0)
         for relation, rows in facts(component).items():
             self.tables.insert(relation, rows)
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
@@ -140,11 +141,15 @@ class TableMachine:
                 self.tables.execute(f"DELETE FROM {quote(recent)}")
             if count:
                 self.tables.execute(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT * FROM {quote(new)}")
+                self.grown[relation] += count
             self.turns[relation] = (new, recent)
         self.recent, self.first_round = fresh, False
         total = sum(fresh.values())
         self.derived += total
         return total
+
+    def size(self, relation: str) -> int:
+        return self.sizes[relation] + self.grown[relation]
 
     def finish(self) -> None:
         if self.component.recursive:

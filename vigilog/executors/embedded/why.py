@@ -21,15 +21,15 @@ from vigilog.language.syntax import (
     Atom,
     Attribute,
     Constant,
-    Constraint,
     Declaration,
-    Functor,
     Literal,
     Program,
     Rule,
     Term,
     Variable,
+    Wildcard,
     atoms,
+    map_terms,
     names,
     rename_literal,
     variables,
@@ -38,6 +38,7 @@ from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder
 from vigilog.rewriting.demand.magic import Asked, magic
+from vigilog.rewriting.program.normalize import flat
 
 INSTANCE = "instance of a rule"
 
@@ -193,7 +194,8 @@ class _Search:
         machine = self.machine
         program = replace(machine.layout.program, declarations=(*machine.layout.program.declarations, Declaration(INSTANCE, attributes)))
         layout = WorkLayout(program, machine.tables, machine.sources, machine.layout.label)
-        asking = rule.derive(Atom(INSTANCE, tuple(shown)), body=(rule.head, *rule.body))
+        row, equalities = flat(rule.head, names(rule, into_aggregates=True))
+        asking = rule.derive(Atom(INSTANCE, tuple(shown)), body=(row, *rule.body, *equalities))
         rows = expected(machine.layout, self.reasoner.sizes) | {relation: size * size for relation, size in machine.sizes.items()}
         chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=rows))
         machine.serve(chosen.searches)
@@ -201,17 +203,13 @@ class _Search:
 
 
 def _named(rule: Rule) -> Rule:
-    """The rule with variables for `_` and for what is computed in its atoms, so that a proof can say which rows they were."""
+    """The rule with variables for `_` in its atoms, so that a proof can say which rows they were."""
     fresh = (name for name in (f"v{number}" for number in count(1)) if name not in names(rule, into_aggregates=True))
-    body: list[Literal] = []
-    for literal in rule.body:
-        if isinstance(literal, Atom):
-            args = [arg if isinstance(arg, Variable | Constant) else Variable(next(fresh), arg.type) for arg in literal.args]
-            computed = [(new, old) for new, old in zip(args, literal.args, strict=True) if isinstance(old, Functor)]
-            body += [replace(literal, args=tuple(args)), *(Constraint("=", pair) for pair in computed)]
-        else:
-            body.append(literal)
-    return rule.derive(rule.head, body=tuple(body))
+
+    def named(arg: Term) -> Term:
+        return Variable(next(fresh), arg.type) if isinstance(arg, Wildcard) else arg
+
+    return rule.derive(rule.head, body=tuple(map_terms(part, named) if isinstance(part, Atom) else part for part in rule.body))
 
 
 def _row(atom: Atom) -> Row:

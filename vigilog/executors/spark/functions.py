@@ -1,6 +1,6 @@
 """The Python functions that Spark's SQL calls where it has no expression that means the same.
 
-A worker needs `vigilog.core` and `vigilog.language.functors` to run them: on one machine it has them, to a cluster `ship` sends them.
+A worker needs `vigilog.core` and `vigilog.language.functors` to run them: on one machine it has them, to a cluster `ship` sends them. For `match` it needs google-re2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from vigilog.core.values import Type
-from vigilog.language.functors import apply, compiled, exact_sum
+from vigilog.language.functors import apply, exact_sum
+from vigilog.language.patterns import matches
 from vigilog.planning.sparksql import PythonFunction
 from vigilog.spark.types import spark_type
 
@@ -91,8 +92,7 @@ def _with_arity(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
 
 
 def match(pattern: str | None, text: str | None) -> bool | None:
-    regex = None if pattern is None else compiled(pattern)
-    return None if regex is None or text is None else regex.fullmatch(text) is not None
+    return None if pattern is None or text is None else matches(pattern, text)
 
 
 def float_sum(values: list[float] | None) -> float | None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from vigilog.core.values import Row
 from vigilog.language import functors
-from vigilog.language.safety import needs
+from vigilog.language.safety import awaits, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -119,17 +119,17 @@ class LocalRule:
     # -- the chain
 
     def _next(self, pending: Sequence[Literal]) -> int:
-        """The literal to take next: what can be decided, else the atom of which most columns are known."""
+        """The literal to take next: what can be decided, else the atom of which most columns are known, and that need not wait."""
+
+        equalities = [literal for literal in pending if isinstance(literal, Constraint)]
 
         def cost(index: int) -> tuple[int, bool, bool, int]:
             literal = pending[index]
             if isinstance(literal, Atom):
                 known = sum(not isinstance(arg, Wildcard) and self._known(arg) for arg in literal.args)
-                own = {arg.name for arg in literal.args if isinstance(arg, Variable)}
-                ready = all(isinstance(arg, Wildcard) or needs(arg, self.scope) <= self.slots.keys() | own for arg in literal.args)
-                return 1 if ready else 3, not known, literal.relation in self.late, -known
+                return 1 + awaits(literal, equalities, self.slots, self.scope), not known, literal.relation in self.late, -known
             late = isinstance(literal, Negation) and isinstance(literal.literal, Atom) and literal.literal.relation in self.late
-            return int(late) if self._decidable(literal) else 2, False, late, 0
+            return int(late) if self._decidable(literal) else 3, False, late, 0
 
         return min(range(len(pending)), key=lambda index: (cost(index), index))
 
@@ -296,15 +296,12 @@ def is_local(rule: Rule, tables: Collection[str] = ()) -> bool:
     """Whether a rule can be run here, from its first atom, if all it reads is here. An aggregate over tables is none for this process: what it ranges over may be many rows.
 
     >>> from vigilog.language.check import check
-    >>> text = ".decl d(x: number) .decl e(x: number, y: number) .decl p(x: number) p(x) :- d(y + 1), e(x, y). p(x) :- e(x, y), d(y + 1)."
+    >>> text = ".decl e(x: number, y: number) .decl p(x: number) p(x) :- e(x, x). p(n) :- e(x, _), n = max y : { e(x, y) }."
     >>> [is_local(rule) for rule in check(text).program.rules]
-    [False, True]
+    [True, False]
     """
-    first, scope = rule.body[0], names(rule)
-    assert isinstance(first, Atom), "a rule is read from an atom"
-    own = {arg.name for arg in first.args if isinstance(arg, Variable)}
-    told = all(isinstance(arg, Wildcard) or needs(arg, scope) <= own for arg in first.args)
-    return told and all(_is_simple(aggregate, scope, tables) for literal in rule.body for aggregate in aggregates(literal))
+    scope = names(rule)
+    return all(_is_simple(aggregate, scope, tables) for literal in rule.body for aggregate in aggregates(literal))
 
 
 def _is_simple(aggregate: Aggregate, scope: Collection[str], tables: Collection[str]) -> bool:

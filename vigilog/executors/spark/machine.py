@@ -115,7 +115,7 @@ class FrameMachine:
         rounds = 0
         for layer in layers(self.layout.program):
             for component in self._together(layer):
-                rounds += fixpoint(component, self, self.frames.watch)
+                rounds += fixpoint(component, self, self.frames.watch, self.layout.program.limits)
         return rounds
 
     def _together(self, layer: Sequence[Component]) -> Iterable[Component]:
@@ -181,6 +181,9 @@ class FrameMachine:
             self._show(relation)
         self.derived += sum(fresh.values())
         return sum(fresh.values())
+
+    def size(self, relation: str) -> int:
+        return self.sizes[relation]
 
     def finish(self) -> None:
         for relation in self.component.relations:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, product
 
-from vigilog.language.safety import grounded_by, names_in, needs
+from vigilog.language.safety import awaits, grounded_by, names_in, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -27,7 +27,6 @@ from vigilog.language.syntax import (
     Constraint,
     Declaration,
     Disjunction,
-    Functor,
     Literal,
     Negation,
     Rule,
@@ -128,15 +127,10 @@ class Demand:
     def chain(self, origin: Rule, head: Atom, seed: Sequence[Literal], rest: Sequence[Literal]) -> None:
         """Adds the rule `head :- seed, rest`, cut wherever something must be asked first."""
         whole = Rule((head,), (*seed, *rest))
-        scope, cut = names(whole), any(self._on_demand(literal) for literal in rest)
-        fresh = (name for name in (f"b{number}" for number in count(1)) if name not in names(whole, into_aggregates=True))
-        done, pending = [], list(rest)
-        for literal in seed:
-            done.append(_opened(literal, set(), fresh, pending) if cut else literal)
+        scope, done, pending = names(whole), list(seed), list(rest)
         while pending:
             bound = grounded_by(tuple(done), set(), scope)
             literal = pending.pop(self._next(pending, bound, scope))
-            literal = _opened(literal, bound, fresh, pending) if cut else literal
             if self._on_demand(literal):
                 wanted = set().union(*(needs_of(part, scope) for part in (head, literal, *pending)))
                 done = [self._cut(origin, done, wanted)]
@@ -199,7 +193,7 @@ class Demand:
                         if isinstance(part, Atom | Constraint) and not (
                             isinstance(part, Constraint) and isinstance(part.args[-1], Aggregate)
                         ):
-                            done.append(_opened(part, known))
+                            done.append(part)
 
     def _on_demand(self, literal: Literal) -> bool:
         return any(atom.relation in self.behind for atom, _ in atoms((literal,)))
@@ -207,15 +201,17 @@ class Demand:
     def _next(self, pending: Sequence[Literal], bound: set[str], scope: set[str]) -> int:
         """The literal to read next: what can be decided at once; then atoms with something known, tables before what must be asked for; negation and aggregates last."""
 
+        equalities = [literal for literal in pending if isinstance(literal, Constraint)]
+
         def cost(index: int) -> tuple[float, float]:
             literal = pending[index]
             asked = self._on_demand(literal)
             match literal:
                 case Atom():
                     marks = [_known(arg, bound, scope) for arg in literal.args]
-                    ready = all(mark or isinstance(arg, Variable | Wildcard) for mark, arg in zip(marks, literal.args, strict=True))
                     some = any(marks) or not marks
-                    return (1 + asked if some else 3 + asked) + (0 if ready else 10), -sum(marks) / max(len(marks), 1)
+                    waits = awaits(literal, equalities, bound, scope)
+                    return (1 + asked if some else 3 + asked) + 10 * waits, -sum(marks) / max(len(marks), 1)
                 case Constraint(args=(_, Aggregate() as aggregate)):
                     return (6 if needs(aggregate, scope) <= bound else 20), 0
                 case Constraint(op="=", args=(left, right)):
@@ -335,23 +331,6 @@ def needs_of(literal: Literal, scope: set[str]) -> set[str]:
 
 def names_of(literals: Iterable[Literal]) -> set[str]:
     return set().union(*(names(literal) for literal in literals))
-
-
-def _opened(literal: Literal, bound: set[str], fresh: Iterator[str] | None = None, pending: list[Literal] | None = None) -> Literal:
-    """An atom that can be read at once: instead of what it cannot compute yet it has variables, and what they equal is pending, or just `_`."""
-    if not isinstance(literal, Atom):
-        return literal
-    known = bound | {arg.name for arg in literal.args if isinstance(arg, Variable)}
-    args: list[Term] = []
-    for arg in literal.args:
-        if not isinstance(arg, Functor) or names(arg) <= known:
-            args.append(arg)
-        elif fresh is None or pending is None:
-            args.append(Wildcard(arg.type))
-        else:
-            args.append(Variable(next(fresh), arg.type))
-            pending.append(Constraint("=", (args[-1], arg)))
-    return replace(literal, args=tuple(args))
 
 
 def _known(term: Term, bound: set[str], scope: set[str]) -> bool:

@@ -29,11 +29,9 @@ from vigilog.language.syntax import (
     Constant,
     Constraint,
     Disjunction,
-    Functor,
     Literal,
     Negation,
     Rule,
-    Term,
     Variable,
     Wildcard,
     names,
@@ -75,16 +73,8 @@ class Amended:
         return [named, Negation(replace(named, relation=self.gone[atom.relation]))]
 
     def _absent(self, atom: Atom, fresh: Iterator[str]) -> list[Literal]:
-        """No row is read and not listed. Where an argument has no value, the literal does not hold: it is computed outside."""
+        """No row is read and not listed."""
         found = Variable(next(fresh), NUMBER)
-        computed: list[Literal] = []
-        args: list[Term] = []
-        for arg in atom.args:
-            if isinstance(arg, Functor):
-                args.append(Variable(next(fresh), arg.type))
-                computed.append(Constraint("=", (args[-1], arg)))
-            else:
-                args.append(Variable(next(fresh), arg.type) if isinstance(arg, Wildcard) else arg)
-        body = tuple(self._present(replace(atom, args=tuple(args)), fresh))
-        counted = Constraint("=", (found, Aggregate("count", None, body, NUMBER)))
-        return [*computed, counted, Constraint("=", (found, Constant(0, NUMBER)))]
+        args = tuple(Variable(next(fresh), arg.type) if isinstance(arg, Wildcard) else arg for arg in atom.args)
+        counted = Aggregate("count", None, tuple(self._present(replace(atom, args=args), fresh)), NUMBER)
+        return [Constraint("=", (found, counted)), Constraint("=", (found, Constant(0, NUMBER)))]

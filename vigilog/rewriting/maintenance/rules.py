@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
-from vigilog.language.safety import grounded_by, needs
+from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import Aggregate, Atom, Constraint, Declaration, Literal, Negation, Program, Rule, Variable, Wildcard, names
 from vigilog.rewriting.maintenance.states import States, literal_in_new
 from vigilog.rewriting.maintenance.touched import touched
+from vigilog.rewriting.program.normalize import flat
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,9 @@ def insertions(rule: Rule, states: Mapping[str, States]) -> Iterator[Variant]:
 
 def rederivation(rule: Rule, states: Mapping[str, States], red: str) -> Variant:
     """(R): what may be lost and has a proof in the new state."""
-    body = tuple(literal_in_new(literal, states) for literal in rule.body)
-    return Variant(
-        rule.derive(replace(rule.head, relation=red), body=(replace(rule.head, relation=states[rule.head.relation].lost), *body)), 0
-    )
+    body = (literal_in_new(literal, states) for literal in rule.body)
+    deleted, equalities = flat(replace(rule.head, relation=states[rule.head.relation].lost), names(rule, into_aggregates=True))
+    return Variant(rule.derive(replace(rule.head, relation=red), body=(deleted, *body, *equalities)), 0)
 
 
 def new_state(origin: Rule, program: Program, name: str, states: Mapping[str, States]) -> tuple[Rule, Rule]:
@@ -102,19 +101,15 @@ def _variant(rule: Rule, head: Atom, body: tuple[Literal, ...], place: int, chan
 
 def _read_off(rule: Rule, head: Atom, prefix: tuple[Literal, ...]) -> Variant:
     """The rows of a stored view in groups that a prefix binds. What no atom of the rule says about them, they say themselves."""
-    scope = names(rule)
-    parts = [*prefix, *(literal for literal in rule.body if isinstance(literal, Atom) or _compares(literal))]
+    known, equalities = flat(head, names(rule, into_aggregates=True).union(*map(names, prefix)))
+    scope, row = names(rule) | names(known), replace(known, relation=rule.head.relation)
+    parts = [*prefix, *(literal for literal in rule.body if isinstance(literal, Atom) or _compares(literal)), *equalities, row]
     while True:
         bound = grounded_by(tuple(parts), set(), scope)
         kept = [part for part in parts if names(part) <= bound]
         if len(kept) == len(parts):
-            break
+            return Variant(rule.derive(known, body=tuple(parts)), 0)
         parts = kept
-    taken = names(rule, into_aggregates=True).union(*map(names, prefix))
-    fresh = (name for name in (f"h{number}" for number in count(1)) if name not in taken)
-    args = (arg if needs(arg, scope) <= bound else Variable(next(fresh), arg.type) for arg in head.args)
-    known = replace(head, args=tuple(args))
-    return Variant(rule.derive(known, body=(*parts, replace(known, relation=rule.head.relation))), 0)
 
 
 def _compares(literal: Literal) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import count
 
 from vigilog.core.values import NUMBER
-from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -100,7 +99,7 @@ def _ranges(aggregate: Aggregate, atom: Atom, scope: set[str]) -> bool:
 def _touched_way(way: tuple[Literal, ...], states: Mapping[str, States]) -> Iterator[tuple[Literal, ...]]:
     for part in way:
         for atom, _ in atoms((part,)):
-            others = [other for other in way if isinstance(other, Atom) and other is not part]
+            others = [other for other in beside(way) if other is not part]
             lost, gained = (replace(atom, relation=name) for name in (states[atom.relation].lost, states[atom.relation].gained))
             went = {Atom: (lost,), Negation: (gained,)}.get(type(part), (lost, gained))
             came = {Atom: (gained,), Negation: (lost,)}.get(type(part), (lost, gained))
@@ -110,7 +109,7 @@ def _touched_way(way: tuple[Literal, ...], states: Mapping[str, States]) -> Iter
 
 def _apart(prefix: Iterable[Literal], scope: set[str], taken: set[str]) -> tuple[Literal, ...]:
     """The literals with new names for variables that are local to their aggregate, and `_` for those that occur once."""
-    prefix = groundable(prefix, scope)
+    prefix = tuple(groundable(prefix, scope))
     fresh = (f"t{number}" for number in count() if f"t{number}" not in taken)
     often = Counter(variable.name for literal in prefix for variable in variables(literal))
     found = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name not in scope}
@@ -119,12 +118,16 @@ def _apart(prefix: Iterable[Literal], scope: set[str], taken: set[str]) -> tuple
     return tuple(rename_literal(literal, renamed | single) for literal in prefix)
 
 
-def groundable(literals: Iterable[Literal], given: set[str]) -> tuple[Literal, ...]:
-    """The atoms among literals of an aggregate with `_` for what they compute from variables that neither they nor `given` bind."""
+def beside(way: Iterable[Literal]) -> Iterator[Literal]:
+    """The literals of an aggregate that say more of what a change in it touches: atoms, and equalities of what is computed."""
+    for literal in way:
+        match literal:
+            case Atom() | Constraint(op="=", args=(_, Variable() | Constant() | Functor())):
+                yield literal
+
+
+def groundable(literals: Iterable[Literal], given: set[str]) -> Iterator[Literal]:
+    """The literals without equalities of variables that neither the atoms nor `given` bind."""
     found = tuple(literals)
-    bound = grounded_by(found, given, given)
-
-    def known(arg: Term) -> Term:
-        return Wildcard(arg.type) if isinstance(arg, Functor) and not names(arg) <= bound else arg
-
-    return tuple(replace(literal, args=tuple(map(known, literal.args))) if isinstance(literal, Atom) else literal for literal in found)
+    bound = given.union(*(names(literal) for literal in found if isinstance(literal, Atom)))
+    return (literal for literal in found if names(literal) <= bound)

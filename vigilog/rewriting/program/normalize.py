@@ -1,19 +1,22 @@
-"""Plain rules: one head, a conjunction for a body, aggregates only as `variable = aggregate`.
+"""Plain rules: one head, a conjunction for a body, aggregates only as `variable = aggregate`, and nothing computed in an atom of the body.
+
+So an atom can be read whatever is known, and what it computed is an equality: the value is looked up where it can be computed first, and compared where it cannot.
 
 >>> from vigilog.language.parser import parse
 >>> from vigilog.language.printer import show
 >>> print(show(normalize(parse("a(x), b(x) :- c(x), (d(x) ; e(x, 1 + count : { f(_) })), true."))))
 a(x) :- c(x), d(x).
-a(x) :- c(x), e(x, 1 + n), n = count : { f(_) }.
+a(x) :- c(x), e(x, n2), n = count : { f(_) }, n2 = 1 + n.
 b(x) :- c(x), d(x).
-b(x) :- c(x), e(x, 1 + n), n = count : { f(_) }.
+b(x) :- c(x), e(x, n2), n = count : { f(_) }, n2 = 1 + n.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import count, product
+from typing import assert_never
 
 from vigilog.core.errors import Finding, ProgramError
 from vigilog.language.syntax import (
@@ -86,7 +89,7 @@ class _Normalizer:
     # -- aggregates
 
     def lift(self, literal: Literal, fresh: Iterator[str]) -> Iterator[Literal]:
-        """The literal with its aggregates replaced by variables, then what these variables equal."""
+        """The literal with variables for its aggregates and for what an atom computes, then what these variables equal."""
         lifted: list[Literal] = []
         match literal:
             case Constraint(op="=", args=(Variable(), Aggregate() as aggregate)):
@@ -96,14 +99,18 @@ class _Normalizer:
                 yield replace(literal, args=(literal.args[1], self.aggregate(aggregate, fresh)))
                 return
             case Atom():
-                yield self.lift_atom(literal, lifted, fresh)
+                yield _flat(self.lift_atom(literal, lifted, fresh), lifted, fresh)
+            case Negation(literal=Atom() as atom):
+                yield replace(literal, literal=_flat(self.lift_atom(atom, lifted, fresh), lifted, fresh))
             case Negation():
                 inner = replace(literal.literal, args=tuple(self.lift_term(arg, lifted, fresh) for arg in literal.literal.args))
                 yield replace(literal, literal=inner)
             case Constraint():
                 yield replace(literal, args=tuple(self.lift_term(arg, lifted, fresh) for arg in literal.args))
-            case _:
+            case Truth() | Disjunction():
                 raise AssertionError("disjunctions and truths are gone before aggregates are lifted")
+            case _:
+                assert_never(literal)
         yield from lifted
 
     def lift_atom(self, atom: Atom, lifted: list[Literal], fresh: Iterator[str]) -> Atom:
@@ -145,6 +152,24 @@ class _Normalizer:
                 yield replace(literal, branches=tuple(branches))
             case _:
                 yield from self.lift(literal, fresh)
+
+
+def flat(atom: Atom, taken: Collection[str]) -> tuple[Atom, tuple[Literal, ...]]:
+    """The atom with variables for what it computes, which are not called as in `taken`, and what these variables equal.
+
+    >>> from vigilog.language.parser import parse
+    >>> from vigilog.language.printer import show_literal
+    >>> atom, equalities = flat(parse("p(x + 1, 0) :- q(x).").rules[0].head, {"x"})
+    >>> show_literal(atom), [show_literal(literal) for literal in equalities]
+    ('p(n, 0)', ['n = x + 1'])
+    """
+    equalities: list[Literal] = []
+    atom = _flat(atom, equalities, _fresh(taken))
+    return atom, tuple(equalities)
+
+
+def _flat(atom: Atom, lifted: list[Literal], fresh: Iterator[str]) -> Atom:
+    return replace(atom, args=tuple(_named(arg, arg, lifted, fresh) if isinstance(arg, Functor) else arg for arg in atom.args))
 
 
 def _named(term: Term, value: Term, lifted: list[Literal], fresh: Iterator[str]) -> Variable:
@@ -205,7 +230,7 @@ def _typed_like(variable: Term, aggregate: Aggregate, name: str) -> Term:
     return replace(variable, type=found.type, span=found.span)
 
 
-def _fresh(taken: set[str]) -> Iterator[str]:
+def _fresh(taken: Collection[str]) -> Iterator[str]:
     return (name for name in _numbered("n") if name not in taken)
 
 
