@@ -7,7 +7,9 @@ p(x, "a\\n") :- q(x, _), (r(x) ; !s(x)), x = (1 + 2) * 3.
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
+from typing import assert_never
 
 from vigilog.core.values import SYMBOL, Value
 from vigilog.language.builder import PRECEDENCE
@@ -24,11 +26,13 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Program,
+    Rule,
     Statement,
     Term,
     Truth,
     TypeDefinition,
     Variable,
+    Wildcard,
 )
 
 _UNARY, _POWER, _PRIMARY = 90, 95, 99
@@ -53,8 +57,11 @@ def show_statement(part: Statement) -> str:
         case Directive():
             options = ", ".join(f"{key}={_option(value)}" for key, value in part.options)
             return f".{part.kind} {part.relation}" + (f"({options})" if options else "")
-    heads = ", ".join(show_literal(head) for head in part.heads)
-    return f"{heads} :- {show_body(part.body)}." if part.body else f"{heads}."
+        case Rule():
+            heads = ", ".join(show_literal(head) for head in part.heads)
+            return f"{heads} :- {show_body(part.body)}." if part.body else f"{heads}."
+        case _:
+            assert_never(part)
 
 
 def show_body(body: tuple[Literal, ...]) -> str:
@@ -75,8 +82,11 @@ def show_literal(literal: Literal) -> str:
             return f"({' ; '.join(show_body(branch) for branch in literal.branches)})"
         case Constraint(op="match" | "contains"):
             return f"{literal.op}({', '.join(show_term(arg) for arg in literal.args)})"
-    left, right = literal.args
-    return f"{show_term(left)} {literal.op} {show_term(right)}"
+        case Constraint():
+            left, right = literal.args
+            return f"{show_term(left)} {literal.op} {show_term(right)}"
+        case _:
+            assert_never(literal)
 
 
 def show_term(term: Term, outer: int = 0) -> str:
@@ -106,7 +116,10 @@ def _term(term: Term) -> tuple[str, int]:
             return f"{show_term(left, level)} {term.name} {show_term(right, level + 1)}", level
         case Functor():
             return f"{term.name}({', '.join(show_term(arg) for arg in term.args)})", _PRIMARY
-    return "_", _PRIMARY
+        case Wildcard():
+            return "_", _PRIMARY
+        case _:
+            assert_never(term)
 
 
 def show_constant(value: Value, *, unsigned: bool = False) -> str:
@@ -120,7 +133,10 @@ def show_constant(value: Value, *, unsigned: bool = False) -> str:
             return text if "." in text or "e" in text else f"{text}.0"
         case str():
             return f'"{"".join(_escaped(character) for character in value)}"'
-    return f'"{value.isoformat()}"'
+        case datetime.date():
+            return f'"{value.isoformat()}"'
+        case _:
+            assert_never(value)
 
 
 def _escaped(character: str) -> str:

@@ -6,6 +6,7 @@ A variable is grounded by a place of its own in a positive atom, or by `=` from 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from vigilog.core.errors import Finding, Findings
 from vigilog.language.syntax import (
@@ -64,6 +65,10 @@ def grounded_by(body: tuple[Literal, ...], given: set[str], scope: set[str]) -> 
                 case Disjunction():
                     ways = [grounded_by(branch, grounded, scope) for branch in literal.branches]
                     grounded |= set.intersection(*ways)
+                case Negation() | Constraint() | Truth():
+                    pass
+                case _:
+                    assert_never(literal)
         if len(grounded) == before:
             return grounded
 
