@@ -261,7 +261,7 @@ class _RuleTypes:
                 inner = names_of_scope(term)
                 self.scopes.append((inner, {}))
                 self.body(term.body)
-                cell = self.signature(AGGREGATES[term.op], term.op, () if term.target is None else (term.target,))
+                cell = self.signature(AGGREGATES[term.op].signature, term.op, () if term.target is None else (term.target,))
                 self.scopes.pop()
                 return cell
             case _:
