@@ -12,6 +12,7 @@ users write them (several heads, disjunctions, nested aggregates), so it shares 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import assert_never
 
 from vigilog.core.values import Row, Value
 from vigilog.language.functors import aggregate, apply, test
@@ -92,8 +93,11 @@ def ready(literal: Literal, binding: Binding, scope: set[str]) -> bool:
             return all(_groundable(branch, set(binding), scope) for branch in literal.branches)
         case Truth():
             return True
-    parts = literal.literal.args if isinstance(literal, Negation) else literal.args
-    return all(needs(arg, scope) <= binding.keys() for arg in parts)
+        case Negation() | Constraint():
+            parts = literal.literal.args if isinstance(literal, Negation) else literal.args
+            return all(needs(arg, scope) <= binding.keys() for arg in parts)
+        case _:
+            assert_never(literal)
 
 
 def _groundable(branch: tuple[Literal, ...], given: set[str], scope: set[str]) -> bool:
@@ -116,14 +120,8 @@ def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -
                 extended = unify(literal.args, row, binding, state, scope)
                 if extended is not None:
                     yield extended
-        case Negation(literal=Atom() as atom):
-            wanted = [None if isinstance(arg, Wildcard) else value(arg, binding, state, scope) for arg in atom.args]
-            defined = all(isinstance(arg, Wildcard) or got is not None for arg, got in zip(atom.args, wanted, strict=True))
-            matches = (all(w is None or w == v for w, v in zip(wanted, row, strict=True)) for row in state[atom.relation])
-            if defined and not any(matches):
-                yield binding
-        case Negation(literal=Constraint() as constraint):
-            if holds(constraint, binding, state, scope) is False:
+        case Negation():
+            if refuted(literal.literal, binding, state, scope):
                 yield binding
         case Constraint(op="=", args=(left, right)):
             for variable, term in ((left, right), (right, left)):
@@ -143,6 +141,22 @@ def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -
         case Disjunction():
             for branch in literal.branches:
                 yield from solve(branch, binding, state, scope)
+        case _:
+            assert_never(literal)
+
+
+def refuted(literal: Atom | Constraint, binding: Binding, state: State, scope: set[str]) -> bool:
+    """Whether a literal is false; one that is undefined is not."""
+    match literal:
+        case Atom():
+            wanted = [None if isinstance(arg, Wildcard) else value(arg, binding, state, scope) for arg in literal.args]
+            defined = all(isinstance(arg, Wildcard) or got is not None for arg, got in zip(literal.args, wanted, strict=True))
+            matches = (all(w is None or w == v for w, v in zip(wanted, row, strict=True)) for row in state[literal.relation])
+            return defined and not any(matches)
+        case Constraint():
+            return holds(literal, binding, state, scope) is False
+        case _:
+            assert_never(literal)
 
 
 def unify(args: tuple[Term, ...], row: Row, binding: Binding, state: State, scope: set[str]) -> Binding | None:
@@ -174,7 +188,10 @@ def value(term: Term, binding: Binding, state: State, scope: set[str]) -> Value 
             return None if None in args else apply(term.name, term.type, [arg.type for arg in term.args], args)  # type: ignore[misc]  # typed
         case Aggregate():
             return aggregated(term, binding, state, scope)
-    raise AssertionError("a wildcard has no value")
+        case Wildcard():
+            raise AssertionError("a wildcard has no value")
+        case _:
+            assert_never(term)
 
 
 def aggregated(term: Aggregate, binding: Binding, state: State, scope: set[str]) -> Value | None:
