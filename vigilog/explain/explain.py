@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import assert_never
 
 from vigilog.explain.programs import explain_rules, explain_sql, explain_strata
 from vigilog.language.syntax import Program
@@ -58,7 +59,10 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
             return _sections(external(plain).sections)
         case Show.query:
             return _queries(plain, views)
-    return _strategies(plain, views, strategy)
+        case Show.strategy:
+            return _strategies(plain, views, strategy)
+        case _:
+            assert_never(show)
 
 
 def _sections(sections: Sequence[Section], *notes: str) -> str:
