@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from vigilog.core.errors import UsageError
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program, atoms
 
 EXTERNAL, MATERIALIZED, COUNTED = "external", "materialized", "counted"
+WISHES = ("auto", EXTERNAL, MATERIALIZED, COUNTED)
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Strategy:
 
 def choose_strategies(program: Program, views: Iterable[str], wanted: str) -> dict[str, Strategy]:
     """The strategy of each view of a plain program; `auto` stores only what recursion makes expensive to derive again."""
+    if wanted not in WISHES:
+        raise UsageError(f"there is no strategy {wanted}; there are {', '.join(WISHES)}")
     recursive = recursive_relations(program)
     found = {}
     for view in views:
