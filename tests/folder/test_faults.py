@@ -21,7 +21,9 @@ import pytest
 from tests.folder.pages import cells
 from tests.golden import GRAPH
 from vigilog.core.delta import Delta
+from vigilog.core.effect import Effect
 from vigilog.core.errors import DataError, VigilogError
+from vigilog.engine.step import Judge
 from vigilog.folder import book as ledger
 from vigilog.folder.backup import restore
 from vigilog.folder.durable import Durable
@@ -488,10 +490,11 @@ def test_failed_backup_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_refused_in_the_middle(tmp_path: Path, strategy: str) -> None:
     with open_program(PROGRAM, FACTS, data=tmp_path / "data", strategy=strategy) as db:
 
-        def refuse(*_: Any) -> None:
-            raise DataError("no", "refused")
+        class Refusing(Judge):
+            def judge(self, net: Effect) -> None:
+                raise DataError("no", "refused")
 
-        db.step.judges.append(refuse)
+        db.add(Refusing())
         with unchanged(db), pytest.raises(DataError):
             db.apply(insertion(("x", "y")))
         db.step.judges.clear()

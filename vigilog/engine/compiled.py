@@ -12,6 +12,7 @@ from vigilog.language.strata import components
 from vigilog.language.syntax import Constant, Declaration, Program, atoms, is_fact
 from vigilog.planning.strategy import Strategy, choose_strategies, counted_relations, stored_relations
 from vigilog.rewriting.passes import rewrite
+from vigilog.rewriting.program.relevant import relevant
 from vigilog.rewriting.program.separate import as_maintained
 
 
@@ -23,7 +24,20 @@ class Compiled:
     stated: Mapping[str, set[Row]]
     homes: Mapping[str, str]
     plain: Program
+    wanted: str  # the strategy that is wished for
     strategies: dict[str, Strategy]
+    watched: frozenset[str] = frozenset()  # relations whose changes judges want to see
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The relations whose changes are found: the program's outputs, and what is watched besides."""
+        outputs = self.program.outputs
+        return (*outputs, *sorted(name for name in self.watched if name in self.plain.relations and name not in outputs))
+
+    @property
+    def needed(self) -> Program:
+        """The plain program without what neither those who are told nor base relations need."""
+        return relevant(self.plain, [*self.told, *self.homes.values()])
 
     @property
     def stored(self) -> set[str]:
@@ -32,6 +46,11 @@ class Compiled:
     @property
     def counted(self) -> set[str]:
         return counted_relations(self.plain, self.strategies)
+
+    def watching(self, relations: Collection[str]) -> Compiled:
+        """The same program, of which judges want to see the changes of these relations."""
+        made = replace(self, watched=frozenset(relations))
+        return replace(made, strategies=choose_strategies(self.plain, made.told, self.wanted) | self.strategies)
 
     def with_strategies(self, changed: Mapping[str, Strategy]) -> Compiled:
         return replace(self, strategies={**self.strategies, **changed})
@@ -50,12 +69,13 @@ class Compiled:
         return found
 
 
-def compiled(program: Program, given: Collection[str], strategy: str) -> Compiled:
-    """Prepares a checked program; the relations in `given` have rows of their own, whatever the program says."""
+def compiled(program: Program, given: Collection[str], strategy: str, watched: Collection[str] = ()) -> Compiled:
+    """Prepares a checked program; the relations in `given` have rows of their own, whatever the program says. Of those `watched` judges want to see the changes."""
     bare = program.with_rules(tuple(rule for rule in program.rules if not is_fact(rule)))
     separated, homes = as_maintained(program, given)
     plain = rewrite(separated)
-    return Compiled(bare, _stated(program), homes, plain, choose_strategies(plain, bare.outputs, strategy))
+    made = Compiled(bare, _stated(program), homes, plain, strategy, choose_strategies(plain, bare.outputs, strategy))
+    return made.watching(watched)
 
 
 def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:

@@ -19,10 +19,11 @@ from vigilog.engine.changes import Changes, ViewChange
 from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.evaluate import ensure_known, read
 from vigilog.engine.ledger import Counting, Ledger
-from vigilog.engine.step import Outcome, Step
-from vigilog.engine.transaction import Transaction, check_keys
+from vigilog.engine.proposal import Proposal, Rows
+from vigilog.engine.step import Judge, Outcome, Step
+from vigilog.engine.transaction import Lookup, Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
-from vigilog.executors.evaluation import Stats
+from vigilog.executors.evaluation import Stats, total
 from vigilog.executors.views import Views
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
@@ -30,7 +31,6 @@ from vigilog.language.goal import parse_goal
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program
 from vigilog.planning.strategy import COUNTED, EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
-from vigilog.rewriting.program.relevant import relevant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,12 +63,12 @@ class Database:
 
             sources = {made.homes[name]: source for name, source in facts.items()}
             told = {made.homes[name]: rows for name, rows in made.stated.items()}
-            needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
-            views = SparkViews(needed, made.program.outputs, sources, made.stored, made.counted, stated=told, budget=budget, strict=strict)
+            views = SparkViews(made.needed, made.told, sources, made.stored, made.counted, stated=told, budget=budget, strict=strict)
         else:
             made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None)
         self.overruns = 0 if strategy == "auto" else None  # how often deriving on demand cost too much, where that matters
         self.budget, self.strict, self.lock = budget, strict, RLock()
+        self.step = Step(self)
         self._use(made, views, Counting())
         try:
             check_keys(self.program, self.base)
@@ -76,8 +76,9 @@ class Database:
             self.close()
             raise
 
-    def _use(self, made: Compiled, views: Views, ledger: Ledger, listeners: Sequence[Callable[[Outcome], None]] = ()) -> None:
-        self.compiled, self.views = made, views
+    def _use(self, made: Compiled, views: Views, ledger: Ledger) -> None:
+        """Goes on with these tables."""
+        self.compiled, self.views, self.ledger, self.stats = made, views, ledger, views.stats
         self.program, self.homes, self.plain, self.strategies, self.stored = (
             made.program,
             made.homes,
@@ -85,14 +86,25 @@ class Database:
             made.strategies,
             made.stored,
         )
-        self.base = {name: Known(views, home) for name, home in made.homes.items()}
-        self.step = Step(made, views, self.base, ledger, listeners=list(listeners))
-        self.stats = views.stats
+        self.base: Mapping[str, Lookup] = {name: BaseRelation(views, home) for name, home in made.homes.items()}
+
+    def add(self, judge: Judge) -> None:
+        """From now on a judge looks at every change."""
+        with self.lock:
+            self.step.judges.append(judge)
+            wanted = self.watched - self.compiled.watched
+            if wanted:
+                self._rebuild(self.compiled.watching(self.watched))
+
+    @property
+    def watched(self) -> frozenset[str]:
+        """The relations whose changes judges want to see."""
+        return frozenset(name for judge in self.step.judges for name in judge.views)
 
     @property
     def tx(self) -> int:
         """The number of the last transaction."""
-        return self.step.ledger.last
+        return self.ledger.last
 
     def apply(self, transaction: Transaction, *, dry_run: bool = False) -> dict[str, Delta]:
         """Applies a transaction; gives the changes of the views that changed. Raises DataError, and changes nothing, if it is refused.
@@ -101,12 +113,27 @@ class Database:
         """
         return self.take(transaction, keep=not dry_run).deltas
 
-    def take(self, transaction: Transaction, *, keep: bool = True, kind: str = "change") -> Outcome:
-        """Applies a transaction; gives its number and all that it changed."""
+    def take(
+        self,
+        transaction: Transaction,
+        *,
+        keep: bool = True,
+        kind: str = "change",
+        source: tuple[str, Any] | None = None,
+        request: str | None = None,
+    ) -> Outcome:
+        """Applies a transaction; gives its number and all that it changed.
+
+        In a data folder the position of a source is committed with it; a request with a key that was used before does nothing again, and gives the first one's number.
+        """
+        return self.propose(Proposal(Rows(self, transaction), kind, source, request), keep=keep)
+
+    def propose(self, proposal: Proposal, *, keep: bool = True) -> Outcome:
+        """Takes a proposal through the step."""
         with self.lock:
             began = time.perf_counter()
-            outcome = self.step.take(transaction, keep=keep, kind=kind)
-            self.stats = self.views.stats if outcome.changes else Stats(self.views.stats.engine)
+            outcome = self.step.take(proposal, keep=keep)
+            self.stats = total(outcome.costs) if outcome.changes else Stats(self.views.stats.engine)
             self.stats.ms = (time.perf_counter() - began) * 1000
             if self.stats.recomputed and self.overruns is not None and keep:
                 self.overruns += 1
@@ -132,21 +159,23 @@ class Database:
         views = self.views
         if isinstance(views, EmbeddedViews):
             rows = {home: set(views.rows(home)) for home in self.homes.values()}
-            self.views = EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, (), self.budget, self.strict)
+            self.views = EmbeddedViews(made.plain, made.told, rows, made.stored, made.counted, self.budget, self.strict)
             views.close()
         else:
             made = self._stored_on_spark(made)
-        self._use(made, self.views, self.step.ledger, self.step.listeners)
+        self._use(made, self.views, self.ledger)
 
     def _stored_on_spark(self, made: Compiled) -> Compiled:
-        """Stores views on Spark, and counts their proofs: there, a stored view that is not counted still derives on demand whether a row has another proof."""
+        """Stores more views on Spark, and counts their proofs: there, a stored view that is not counted still derives on demand whether a row has another proof."""
         from vigilog.executors.spark.views import SparkViews
 
         assert isinstance(self.views, SparkViews), "one engine or the other"
-        changed = {name: chosen.reason for name, chosen in made.strategies.items() if chosen != self.strategies[name]}
+        changed = {
+            name: chosen.reason for name, chosen in made.strategies.items() if name in self.strategies and chosen != self.strategies[name]
+        }
         made = made.with_strategies({name: Strategy(COUNTED, reason) for name, reason in changed.items()})
         try:
-            self.views.store(made.stored, made.counted, MOST_STORED)
+            self.views.renew(made.needed, made.told, made.stored, made.counted, MOST_STORED)
         except VigilogError as trouble:  # the transaction stands, and what follows is answered as before
             made = made.with_strategies({name: Strategy(EXTERNAL, f"{reason}, but {trouble.message}") for name, reason in changed.items()})
         return made
@@ -254,8 +283,8 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Known:
-    """A base relation, of which one can ask which rows it has."""
+class BaseRelation:
+    """A base relation in which rows can be looked up."""
 
     views: Views
     home: str
@@ -307,7 +336,7 @@ def _in_memory(
     while True:
         rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
         try:
-            return made, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict, most=most)
+            return made, EmbeddedViews(made.plain, made.told, rows, made.stored, made.counted, budget, strict, most=most)
         except TooManyRows as large:
             relations = next(component.relations for component in components(made.plain) if str(component) == large.doing)
             made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))

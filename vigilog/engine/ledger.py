@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
-from vigilog.core.delta import Delta
-
-Changes = Mapping[str, Delta]
+from vigilog.core.effect import Effect
+from vigilog.engine.proposal import Proposal
 
 
 class Ledger(Protocol):
@@ -17,11 +15,7 @@ class Ledger(Protocol):
     def last(self) -> int:
         """The number of the last transaction."""
 
-    @property
-    def expects(self) -> bool:
-        """Whether something is to be written down even if nothing changes."""
-
-    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
+    def commit(self, proposal: Proposal, effect: Effect) -> int:
         """Writes a transaction down inside that of the tables; gives its number."""
 
     def committed(self, tx: int) -> None:
@@ -32,15 +26,10 @@ class Counting:
     """A ledger that only counts."""
 
     def __init__(self) -> None:
-        self.number = 0
-        self.expects = False
+        self.last = 0
 
-    @property
-    def last(self) -> int:
-        return self.number
-
-    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
-        return self.number + 1
+    def commit(self, proposal: Proposal, effect: Effect) -> int:
+        return self.last + 1
 
     def committed(self, tx: int) -> None:
-        self.number = tx
+        self.last = tx

@@ -19,8 +19,8 @@ BOM = "\ufeff"
 Transaction = Mapping[str, Mapping[str, Any]]
 
 
-class Known(Protocol):
-    """A base relation, of which one can ask which rows it has."""
+class Lookup(Protocol):
+    """A base relation in which rows can be looked up."""
 
     def among(self, rows: Collection[Row]) -> set[Row]: ...
 
@@ -68,7 +68,7 @@ def _no_number(text: str) -> None:
     raise DataError(f"this is not JSON: {text} is no number", "json")
 
 
-def net_changes(program: Program, base: Mapping[str, Known], transaction: Transaction) -> dict[str, Delta]:
+def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Transaction) -> dict[str, Delta]:
     """What a transaction really changes in the base relations; relations it leaves as they are do not occur."""
     unknown = [key for key in transaction if key not in OPERATIONS]
     if unknown:
@@ -112,7 +112,7 @@ def net_changes(program: Program, base: Mapping[str, Known], transaction: Transa
     return {name: change for name, change in changes.items() if change}
 
 
-def _check_base(program: Program, base: Mapping[str, Known], relation: str) -> None:
+def _check_base(program: Program, base: Mapping[str, Lookup], relation: str) -> None:
     ensure_known(program, relation)
     if relation not in base:
         raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
@@ -147,7 +147,7 @@ def _keys(program: Program, relation: str, key: tuple[int, ...], given: Any) -> 
         raise DataError(f"a key of {relation}: {reason}", "type") from None
 
 
-def check_keys(program: Program, base: Mapping[str, Known], before: Mapping[str, tuple[int, ...]] | None = None) -> None:
+def check_keys(program: Program, base: Mapping[str, Lookup], before: Mapping[str, tuple[int, ...]] | None = None) -> None:
     """Refuses data in which two rows have the same key; a key that was enforced `before` holds."""
     for relation, key in program.keys.items():
         if relation in base and (before or {}).get(relation) != key and (value := base[relation].twice(key)) is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +26,14 @@ class Stats:
 
     def as_dict(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name != "recomputed" or value}
+
+
+def total(costs: Sequence[Stats]) -> Stats:
+    """What several pieces of work have cost together."""
+    numbers = ("ms", "rounds", "derived", "statements", "spark_jobs", "undefined")
+    whole = replace(costs[0], **{name: sum(getattr(cost, name) for cost in costs) for name in numbers})
+    whole.recomputed = next((cost.recomputed for cost in costs if cost.recomputed), "")
+    return whole
 
 
 class Evaluation(Protocol):

@@ -11,7 +11,7 @@ from vigilog.core.values import Row
 from vigilog.executors.evaluation import Stats
 from vigilog.language.goal import Goal
 
-Settle = Callable[[Mapping[str, Delta]], None]
+Settle = Callable[[Mapping[str, Delta]], object]
 
 
 def nothing(_: Mapping[str, Delta]) -> None:

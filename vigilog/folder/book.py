@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from vigilog.core.delta import Delta
+from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type, json_rows, sorted_rows
-from vigilog.engine.ledger import Changes
+from vigilog.engine.proposal import Proposal
 from vigilog.language.check import check
 from vigilog.language.syntax import Declaration, Program
 from vigilog.store.file import DataFile
@@ -21,6 +22,7 @@ from vigilog.store.segments import Segments
 
 MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
 MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
+DEFINITION = "define"  # the kind of a transaction that changes the program
 KNOWN_REQUESTS = 10_000  # of so many transactions the keys are known, however few are retained: a retry comes late
 LOOK_EVERY = 1_000  # at most so many transactions pass between two looks at what need not be retained
 
@@ -44,25 +46,28 @@ class Book:
         self.versions: list[tuple[int, str]] = (  # the programs there were, each with the last transaction before it
             file.connection.execute("SELECT tx, text FROM vigilog_programs ORDER BY version").fetchall()
         )
-        self.source: tuple[str, Any] | None = None  # the position of a source that comes with the next commit
-        self.request: str | None = None  # the key of a request that comes with it
 
     @property
     def last(self) -> int:
         return self.log.last
 
-    @property
-    def expects(self) -> bool:
-        return self.source is not None or self.request is not None
-
-    def commit(self, kind: str, changes: Changes, deltas: Changes) -> int:
-        said = {name: self.said(name, delta) for name, delta in changes.items()}
-        views = {name: said[name] if changes.get(name) == delta else self.said(name, delta) for name, delta in deltas.items()}
-        tx = self.log.append(kind, said, views)
-        if self.source:
-            self.note_source(*self.source)
-        if self.request:
-            self.file.connection.execute("INSERT INTO vigilog_requests VALUES (?, ?)", (self.request, tx))
+    def commit(self, proposal: Proposal, effect: Effect) -> int:
+        changes = {name: self.said(name, part) for name, part in effect.changes.items()}
+        views: dict[str, Said] = {}
+        for name, part in effect.views.items():
+            if name in self.program.outputs or name in effect.redeclared:
+                before = _program(self.versions[-2][1]).relations.get(name) if name in effect.redeclared else None
+                views[name] = changes[name] if effect.changes.get(name) == part else self.said(name, part, before)
+        tx = self.log.append(proposal.kind, changes, views)
+        if proposal.kind == DEFINITION:
+            self.file.put("defined", tx)
+            self.defined = tx
+        if any(not isinstance(part, Delta) for part in effect.changes.values()):
+            self.file.put("bulk", tx)
+        if proposal.source:
+            self.note_source(*proposal.source)
+        if proposal.request:
+            self.file.connection.execute("INSERT INTO vigilog_requests VALUES (?, ?)", (proposal.request, tx))
         return tx
 
     def committed(self, tx: int) -> None:
@@ -86,8 +91,10 @@ class Book:
 
     # -- rows, said and read
 
-    def said(self, relation: str, delta: Delta, lost: Declaration | None = None) -> Said:
+    def said(self, relation: str, delta: Part, lost: Declaration | None = None) -> Said:
         """A change as an entry says it; what is `lost` may have been declared in another way."""
+        if not isinstance(delta, Delta):
+            return dict(delta.written())
         said = {}
         if delta.plus:
             said["plus"] = self._said(self.program.relations[relation], delta.plus)

@@ -20,8 +20,9 @@ from vigilog.engine.changes import ViewChange
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.evaluate import ensure_known, read
 from vigilog.engine.places import key_place, source_place
-from vigilog.engine.step import Outcome
-from vigilog.engine.transaction import Transaction, check_keys
+from vigilog.engine.proposal import Proposal
+from vigilog.engine.step import Outcome, Step
+from vigilog.engine.transaction import check_keys
 from vigilog.executors.choose import choose
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -31,12 +32,13 @@ from vigilog.files.place import Place, is_uri
 from vigilog.files.reader import files
 from vigilog.flows.flows import Followed
 from vigilog.folder.backup import backup
+from vigilog.folder.book import DEFINITION
 from vigilog.folder.definitions import changed_statements, defined, dropped
 from vigilog.folder.filed import Filed
 from vigilog.folder.large import MEMORY, Large, Way, default_warehouse
 from vigilog.folder.queries import Followable, Queries
 from vigilog.folder.reading.states import Question, Readers, State, reading
-from vigilog.folder.redefine import redefine
+from vigilog.folder.redefine import Definition
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
 from vigilog.language.check import check
@@ -82,7 +84,7 @@ class Durable(Filed):
         self.folder, self.report = Path(folder), report
         self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
         self.lock, self.budget, self.strict = RLock(), budget, strict
-        self.readers, self.queries = Readers(self), Queries(self)
+        self.step, self.readers, self.queries = Step(self), Readers(self), Queries(self)
         self.troubles: list[str] = []  # what failed after transactions that stand
         self.redefined = ""  # the statements that opening has changed,
         self.redefinition: dict[str, Delta] = {}  # and what that did to views
@@ -124,7 +126,7 @@ class Durable(Filed):
                 check_keys(self.program, self.base)
         if known and program and known != text:
             self.redefined = changed_statements(known, text)
-            self.redefinition = redefine(self, program)
+            self.redefinition = self._redefine(program)
 
     def _own_warehouse(self, stated: str) -> str:
         """A folder of this database's own in the warehouse that is stated, which it may share with others."""
@@ -153,27 +155,11 @@ class Durable(Filed):
 
     # -- transactions
 
-    def take(
-        self,
-        transaction: Transaction,
-        *,
-        keep: bool = True,
-        kind: str = "change",
-        source: tuple[str, Any] | None = None,
-        request: str | None = None,
-    ) -> Outcome:
-        """Applies a transaction, durably; gives its number and all that it changed.
-
-        A request with a key that was used before does nothing again, and gives the first one's number. The position of a source is committed with the transaction.
-        """
+    def propose(self, proposal: Proposal, *, keep: bool = True) -> Outcome:
         with self.lock, damage(self.file.path):
-            if request is not None and keep and (before := self.book.answered(request)) is not None:
+            if keep and proposal.request is not None and (before := self.book.answered(proposal.request)) is not None:
                 return Outcome(before)
-            self.book.source, self.book.request = (source, request) if keep else (None, None)
-            try:
-                outcome = super().take(transaction, keep=keep, kind=kind)
-            finally:
-                self.book.source = self.book.request = None
+            outcome = super().propose(proposal, keep=keep)
             if keep and outcome.changes:
                 self._afterwards(lambda: self.store.compact_if_due(outcome.changes))
             return outcome
@@ -199,12 +185,15 @@ class Durable(Filed):
         The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
         """
         with self.lock, damage(self.file.path):
-            return redefine(self, defined(self.whole_program(), text, name))
+            return self._redefine(defined(self.whole_program(), text, name))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
         with self.lock, damage(self.file.path):
-            return redefine(self, dropped(self.whole_program(), name))
+            return self._redefine(dropped(self.whole_program(), name))
+
+    def _redefine(self, program: Program) -> dict[str, Delta]:
+        return self.propose(Proposal(Definition(self, program), DEFINITION)).deltas
 
     # -- reading
 

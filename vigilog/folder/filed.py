@@ -51,17 +51,17 @@ class Filed(Database):
     def compile(self, program: Program) -> Compiled:
         """A program as it is maintained, with the queries that are followed."""
         given = [name for name in self.given if name in program.relations]
-        made = compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"))
+        made = compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"), self.watched)
         later = json.loads(self.file.get("stored", "{}"))  # what `auto` came to store, with its reasons then
         return made.with_strategies({name: Strategy(MATERIALIZED, reason) for name, reason in later.items() if name in made.strategies})
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self, *, keep: bool = True) -> Iterator[None]:
         """All that is written inside, or nothing of it."""
         self.file.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self.file.connection.execute("COMMIT")
+            self.file.connection.execute("COMMIT" if keep else "ROLLBACK")
         except BaseException:
             if self.file.connection.in_transaction:
                 self.file.connection.rollback()
@@ -124,32 +124,32 @@ class Filed(Database):
         def distant(outputs: Sequence[str]) -> Beginning:
             return self.store.beginning(made, outputs)
 
-        outputs = made.program.outputs
-        views: Views = MixedViews(made.plain, outputs, far, resident, distant) if far else resident(outputs)
+        views: Views = MixedViews(made.plain, made.told, far, resident, distant) if far else resident(made.told)
         connection.execute("DELETE FROM vigilog_relations")
         connection.executemany(
             "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
         )
         self.file.seal()
         segments = Segments(self.folder / SEGMENTS)
-        listeners = self.step.listeners if hasattr(self, "step") else []
         retain = json.loads(self.file.get("retain", "null")) or RETAIN
         self.book = Book(self.file, made.program, segments, retain, self.store.remove, self.store.rows)
-        self._use(made, views, self.book, listeners)
+        self._use(made, views, self.book)
 
     @contextmanager
-    def swapping(self) -> Iterator[None]:
-        """Other tables take the place of these, in one transaction of the file; if that fails, these go on."""
+    def swapping(self, *, keep: bool = True) -> Iterator[None]:
+        """Other tables take the place of these, in one transaction of the file; if that fails, or is not to be kept, these go on."""
         compiled_, views, book = self.compiled, self.views, self.book
+        kept = False
         try:
-            with self.writing():
+            with self.writing(keep=keep):
                 yield
-        except BaseException:
-            if self.views is not views:
-                self.views.close()
-                self.book = book
-                self._use(compiled_, views, book, self.step.listeners)
-            views.attach()
-            raise
-        if self.views is not views:
+            kept = keep
+        finally:
+            if not kept:
+                if self.views is not views:
+                    self.views.close()
+                    self.book = book
+                    self._use(compiled_, views, book)
+                views.attach()
+        if kept and self.views is not views:
             views.close()

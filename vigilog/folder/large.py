@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import reduce
 from operator import attrgetter, or_
@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vigilog.core.delta import Delta, between
+from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
+from vigilog.engine.proposal import Proposal, Settle
 from vigilog.engine.step import Outcome
 from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
@@ -41,6 +43,7 @@ Way = Literal[
 
 MEMORY = 256 * 2**20  # bytes that one relation may take to be resident
 FEW_ROWS = 100_000  # up to so many changed rows pass through this process
+MOST_ROWS = 1_000_000  # up to so many can be looked at here
 MANY_ROWS = 10_000  # so many rows come to a relation before it is looked at whether it has outgrown the budget
 LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relation that is not resident gets a new one
 
@@ -61,6 +64,60 @@ class Past:
         """Whether a view has the same columns in another program."""
         one, other = self.compiled.program.relations.get(view), program.relations.get(view)
         return one is not None and other is not None and (one.columns, one.types) == (other.columns, other.types)
+
+
+class Distant:
+    """A change of a relation whose rows are on Spark: see `Elsewhere`."""
+
+    def __init__(self, large: Large, relation: str, parts: Sequence[tuple[Bulk, Difference]]) -> None:
+        self.large, self.relation, self.parts = large, relation, parts
+        self.rows = sum(difference.rows for _, difference in parts)
+
+    def here(self) -> Delta:
+        if self.rows > MOST_ROWS:
+            raise DataError(f"{self.rows} rows of {self.relation} change at once, more than are looked at here ({MOST_ROWS})", "large")
+        deltas = [bulk.rows(self.relation, difference) for bulk, difference in self.parts]
+        gone, came = ({row for delta in deltas for row in side(delta)} for side in (attrgetter("minus"), attrgetter("plus")))
+        return between(gone, came)
+
+    def then(self, later: Delta) -> Distant:
+        ((bulk, difference),) = self.parts
+        return Distant(self.large, self.relation, [(bulk, bulk.then(self.relation, difference, later))])
+
+    def written(self) -> dict[str, Any]:
+        return reduce(or_, (self.large.written(bulk, self.relation, difference) for bulk, difference in self.parts))
+
+
+@dataclass(frozen=True)
+class Frames:
+    """A change of one base relation whose rows stay on Spark: its new snapshot is written, and views are compared before and after."""
+
+    large: Large
+    bulk: Bulk
+    relation: str
+    current: Any
+    difference: Difference
+    fires = True
+
+    def maintain(self, settle: Settle, *, keep: bool, idle: bool) -> None:
+        db, large, bulk, relation = self.large.db, self.large, self.bulk, self.relation
+        home = db.homes[relation]
+        frame = bulk.after(home, self.current, self.difference)
+        if relation in db.program.keys:
+            large.check_key(bulk, relation, frame)
+        touched = [name for name in db.compiled.told if home in depends_on(db.plain, name)]
+        before = {name: large.frame(name) for name in touched}
+        after, old = bulk.write(home, frame, large.warehouse, f"snapshot-{db.tx + 1}"), large.snapshot(relation)
+        base = Distant(large, relation, [(bulk, self.difference)])
+        with db.swapping(keep=keep):
+            large.keep(relation, after, db.tx + 1)
+            db.move(db.large | {relation})
+            views = {name: large.part(name, (bulk, bulk.between(before[name], large.frame(name)))) for name in touched}
+            net = settle(Effect({relation: base}, {name: part for name, part in views.items() if not isinstance(part, Delta) or part}))
+            if net.changes[relation] is not base:  # something that followed from it changed it further
+                after = bulk.write(home, large.frame(relation), large.warehouse, f"snapshot-{db.tx + 1}")
+                large.keep(relation, after, db.tx + 1)
+        large.clear_old(home, [after, *([old[0]] if old else [])])
 
 
 class Large:
@@ -151,7 +208,7 @@ class Large:
                     self.keep(name, written, self.db.tx)
                 done[name] = written.rows
                 self.grown.pop(name, None)
-                self._clear_old(home, [written, *([before[0]] if before else [])])
+                self.clear_old(home, [written, *([before[0]] if before else [])])
         if isinstance(self.db.views, MixedViews) and not self.db.large.isdisjoint(done):
             self.db.views.renew()
         self._place(done)
@@ -190,7 +247,7 @@ class Large:
         self.added[name] = 0
         return size(types, self.db.kept_rows(self.db.homes[name])) > self.memory
 
-    def _clear_old(self, home: str, kept: Sequence[Written]) -> None:
+    def clear_old(self, home: str, kept: Sequence[Written]) -> None:
         """Removes snapshots that are older than these, unless somebody reads a state of before. One that was just replaced stays until it is replaced again, for other processes."""
         for location in () if self.looking else folders(self.warehouse, home, "snapshot"):
             if location not in {written.location for written in kept}:
@@ -245,30 +302,7 @@ class Large:
                 delta = bulk.rows(home, difference)
                 wish = {"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}
                 return self.db.take(wish, kind=kind, source=source)
-            return self._take(bulk, relation, current, difference, kind, source)
-
-    def _take(self, bulk: Bulk, relation: str, current: Any, difference: Difference, kind: str, source: tuple[str, Any] | None) -> Outcome:
-        """A transaction whose rows stay on Spark."""
-        db, home = self.db, self.db.homes[relation]
-        if relation in db.program.keys:
-            self._check_key(bulk, relation, current, difference)
-        touched = [name for name in db.program.outputs if home in depends_on(db.plain, name)]
-        before = {name: bulk.local(name, list(db.view(name))) if not self.is_far(name) else self._frame(name) for name in touched}
-        after = bulk.write(home, bulk.after(home, current, difference), self.warehouse, f"snapshot-{db.tx + 1}")
-        base = self._written(bulk, home, difference)
-        old = self.snapshot(relation)
-        with db.swapping():
-            self.keep(relation, after, db.tx + 1)
-            db.move(db.large | {relation})
-            views = {name: self._said(bulk, name, bulk.between(before[name], self._frame(name))) for name in touched}
-            tx = db.book.log.append(kind, {relation: base}, {name: said for name, said in views.items() if said})
-            db.file.put("bulk", tx)
-            if source:
-                db.book.note_source(*source)
-        self._clear_old(home, [after, *([old[0]] if old else [])])
-        outcome = Outcome(tx, far=tuple(name for name, said in views.items() if said))
-        db.step.publish(outcome)
-        return outcome
+            return self.db.propose(Proposal(Frames(self, bulk, relation, current, difference), kind, source))
 
     @surviving()
     def some(self, relation: str, most: int) -> Iterable[Row]:
@@ -285,45 +319,38 @@ class Large:
         return self._frame(name) if self.is_far(name) else self.db.view(name)
 
     @surviving()
-    def redefined(self, past: Past, name: str, now: set[Row] | DataFrame | None) -> tuple[dict[str, Any], Delta | None]:
-        """What a change of definitions did to a view, as the outbox says it, and its rows, unless they are too many for this process."""
+    def redefined(self, past: Past, name: str, resources: ExitStack) -> Part:
+        """What a change of definitions did to a view. What is on Spark lasts as long as the resources."""
         was, lost = past.views.get(name), past.compiled.program.relations.get(name)
+        now = self.seen(name) if name in self.db.compiled.told else None
         if (was is None or isinstance(was, set)) and (now is None or isinstance(now, set)):
-            delta = between(was or set(), now or set())
-            return self.db.book.said(name, delta, lost), delta
-        with closing(self._bulk(past.compiled)) as before, closing(self._bulk()) as after:
-            old = before.local(name, list(was)) if isinstance(was, set) else was
-            new = after.local(name, list(now)) if isinstance(now, set) else now
-            parts: list[tuple[Bulk, Difference]] = []
-            if old is not None and new is not None and lost and lost.types == self.db.program.relations[name].types:
-                parts = [(after, after.between(old.toDF(*new.columns), new))]
-            else:  # rows of other types: those go, these come
-                parts += [(before, before.between(old, old.limit(0)))] if old is not None else []
-                parts += [(after, after.between(None, new))] if new is not None else []
-            if sum(difference.rows for _, difference in parts) > FEW_ROWS:
-                return reduce(or_, (self._written(bulk, name, difference) for bulk, difference in parts)), None
-            deltas = [bulk.rows(name, difference) for bulk, difference in parts]
-        gone, came = ({row for delta in deltas for row in side(delta)} for side in (attrgetter("minus"), attrgetter("plus")))
-        delta = between(gone, came)
-        return self.db.book.said(name, delta, lost), delta
+            return between(was or set(), now or set())
+        before, after = (resources.enter_context(closing(self._bulk(made))) for made in (past.compiled, None))
+        old = before.local(name, list(was)) if isinstance(was, set) else was
+        new = after.local(name, list(now)) if isinstance(now, set) else now
+        parts: list[tuple[Bulk, Difference]] = []
+        if old is not None and new is not None and lost and lost.types == self.db.program.relations[name].types:
+            parts = [(after, after.between(old.toDF(*new.columns), new))]
+        else:  # rows of other types: those go, these come
+            parts += [(before, before.between(old, old.limit(0)))] if old is not None else []
+            parts += [(after, after.between(None, new))] if new is not None else []
+        return self.part(name, *parts)
 
-    def _said(self, bulk: Bulk, name: str, difference: Difference) -> dict[str, Any]:
-        """A view's change as the outbox says it: its rows if they are few, otherwise where Spark wrote them."""
-        if difference.rows <= FEW_ROWS:
-            return self.db.book.said(name, bulk.rows(name, difference))
-        return self._written(bulk, name, difference)
+    def part(self, relation: str, *parts: tuple[Bulk, Difference]) -> Part:
+        """A change as its rows, if they are few, and otherwise as where they are."""
+        found = Distant(self, relation, parts)
+        return found.here() if found.rows <= FEW_ROWS else found
 
-    def _written(self, bulk: Bulk, relation: str, difference: Difference) -> dict[str, Any]:
+    def check_key(self, bulk: Bulk, relation: str, after: DataFrame) -> None:
+        columns = [self.db.program.relations[relation].columns[column] for column in self.db.program.keys[relation]]
+        if after.groupBy(*columns).count().where("count > 1").limit(1).count():
+            raise DataError(f"{relation} would have several rows with the same key ({', '.join(columns)})", "key")
+
+    def written(self, bulk: Bulk, relation: str, difference: Difference) -> dict[str, Any]:
         """A large change as an entry of the log names it: where Spark wrote it."""
         parts = {"plus": (difference.plus, difference.came), "minus": (difference.minus, difference.gone)}
         written = {kind: bulk.write(relation, frame, self.warehouse, kind) for kind, (frame, rows) in parts.items() if rows}
         return {kind: {"location": part.location.removeprefix(f"{self.root}/"), "rows": part.rows} for kind, part in written.items()}
-
-    def _check_key(self, bulk: Bulk, relation: str, current: Any, difference: Difference) -> None:
-        columns = [self.db.program.relations[relation].columns[column] for column in self.db.program.keys[relation]]
-        after = bulk.after(self.db.homes[relation], current, difference)
-        if after.groupBy(*columns).count().where("count > 1").limit(1).count():
-            raise DataError(f"{relation} would have several rows with the same key ({', '.join(columns)})", "key")
 
     def rows(self, types: Sequence[Type], location: str) -> Iterable[Row]:
         """The rows that Spark wrote for an entry."""

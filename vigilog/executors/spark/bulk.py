@@ -98,6 +98,13 @@ class Bulk:
             return self._settled(after, after.limit(0))
         return self._settled(_less(after, before), _less(before, after))
 
+    def then(self, relation: str, difference: Difference, later: Delta) -> Difference:
+        """A difference and a later change as one, by the law of deltas: what came and went again is in neither part."""
+        came, gone = (self.local(relation, list(rows)) for rows in (later.plus, later.minus))
+        plus = _less(difference.plus, gone).unionAll(_less(came, difference.minus))
+        minus = _less(difference.minus, came).unionAll(_less(gone, difference.plus))
+        return self._settled(plus, minus)
+
     def load(self, relation: str, source: Source) -> Snapshot:
         return keeping.load(self.frames, relation, source)
 

@@ -41,7 +41,7 @@ class Frames:
         self.connect = is_remote(session)
         self.known: set[str] = set()
         self.views: set[str] = set()
-        self.actions = 0
+        self.actions, self.counted = 0, (0, 0)
         self.on_this_machine = not self.connect and str(session.sparkContext.master).startswith("local[")
         self.saved = {key: session.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
         self.partitions = self.width = int(self.saved["spark.sql.shuffle.partitions"] or 2)
@@ -50,7 +50,7 @@ class Frames:
     def begin(self) -> None:
         """Counts anew: what follows is a new piece of work, for which others may have used the session meanwhile."""
         self.session.removeTag(self.tag)
-        self.tag, self.actions = new_tag(), 0
+        self.tag, self.actions, self.counted = new_tag(), 0, (0, 0)
         self._tag_jobs()
 
     def _tag_jobs(self) -> None:
@@ -167,6 +167,11 @@ class Frames:
         if self.connect:
             return self.actions
         return len(self.session.sparkContext.statusTracker().getJobIdsForGroup(self.tag))
+
+    def spent(self) -> tuple[int, int]:
+        """How many actions and jobs there were since this was last asked."""
+        before, self.counted = self.counted, (self.actions, self.jobs())
+        return self.counted[0] - before[0], self.counted[1] - before[1]
 
     def close(self) -> None:
         with suppress(Exception):  # a session that has died keeps nothing

@@ -79,18 +79,21 @@ class SparkViews:
         self.machine = machine or DemandMachine(session(), rules.changes, rules.levels, rules.tables, self.watch)
         self.frames = self.machine.frames
 
-    def store(self, stored: Collection[str], counted: Collection[str], most: int) -> None:
-        """Stores more views from now on, some of them counted. Raises TooManyRows, and goes on as before, if one of them has more rows than `most`, and than the base relations."""
+    def renew(self, program: Program, views: Sequence[str], stored: Collection[str], counted: Collection[str], most: int) -> None:
+        """Goes on with other views over the same base, of which more may be stored, some of them counted. Raises TooManyRows, and goes on as before, if one of them has more rows than `most`, and than
+        the base relations."""
+        before = self.program, self.views, self.rules, self.machine, self.snapshots
         rules, machine, snapshots, stats = self.rules, self.machine, self.snapshots, self.stats
         most = max(most, sum(snapshots[name].rows for name in self.external.tables))
-        self._use(view_rules(self.program, self.views, stored, counted))
+        self.program, self.views = program, tuple(views)
+        self._use(view_rules(program, self.views, stored, counted))
         self.snapshots = {name: snapshot.on(self.frames) for name, snapshot in snapshots.items()}
         try:
             self._store(self.stored - rules.stored, most)
         except BaseException:
             self.machine.close()
+            self.program, self.views, rules, machine, self.snapshots = before
             self._use(rules, machine)
-            self.snapshots = snapshots
             raise
         finally:
             self.stats = stats  # of the transaction before
@@ -118,6 +121,7 @@ class SparkViews:
                 self.snapshots,
                 self.snapshots | after | kept,
             )  # even if it is not to be kept: `settle` may look at the new state
+            self._count()
             try:
                 settle(found)
             except BaseException:
@@ -268,17 +272,21 @@ class SparkViews:
 
     # -- what it costs
 
+    def _count(self) -> None:
+        actions, jobs = self.frames.spent()
+        self.stats.statements, self.stats.spark_jobs = self.stats.statements + actions, self.stats.spark_jobs + jobs
+
     @contextmanager
     def _working(self, what: str) -> Iterator[None]:
         """Counts what one call costs, and leaves the session's settings as they were."""
         began = time.perf_counter()
         self.watch.begin(what)
         self.frames.begin()
-        self.stats = Stats("spark")
+        stats = self.stats = Stats("spark")
         try:
             yield
         finally:
             self.frames.restore()
-            self.stats.statements += self.frames.actions
-            self.stats.spark_jobs += self.frames.jobs()
-            self.stats.ms = (time.perf_counter() - began) * 1000
+            self.stats = stats  # what follows from a transaction may have been another one within it
+            self._count()
+            stats.ms = (time.perf_counter() - began) * 1000

@@ -1,0 +1,75 @@
+"""What a change does: to base relations, and to relations derived from them.
+
+A part of an effect is a delta, or, where its rows are too many for this process, something that knows where they are. The effects of two changes, one after the other, are one by `then`:
+
+>>> from vigilog.core.delta import Delta
+>>> one, other = Delta(plus=frozenset({(1,)})), Delta(plus=frozenset({(2,)}), minus=frozenset({(1,)}))
+>>> Effect({"p": one}).then(Effect({"p": other}, {"q": one})).changes
+{'p': Delta(plus=frozenset({(2,)}), minus=frozenset())}
+>>> Effect({"p": one}).then(Effect({"p": one.inverse()})).changes
+{}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from vigilog.core.delta import Delta
+
+
+class Elsewhere(Protocol):
+    """A change of a relation whose rows are not in this process."""
+
+    def here(self) -> Delta:
+        """Its rows, brought here. Raises DataError if they are too many for that."""
+
+    def then(self, later: Delta) -> Elsewhere:
+        """This change and a later one as one."""
+
+    def written(self) -> Mapping[str, Any]:
+        """Where its rows are, as an entry of the log names them."""
+
+
+Part = Delta | Elsewhere
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What changed in base relations, and in derived ones. What did not change does not occur."""
+
+    changes: Mapping[str, Part] = field(default_factory=dict)
+    views: Mapping[str, Part] = field(default_factory=dict)
+    redeclared: Collection[
+        str
+    ] = ()  # views that have other columns than before: what they lost and what they gained are rows of different types
+
+    def then(self, later: Effect) -> Effect:
+        return Effect(_together(self.changes, later.changes), _together(self.views, later.views), (*self.redeclared, *later.redeclared))
+
+    def delta(self, relation: str) -> Delta:
+        """The rows that a derived relation, or a base relation that is told, has gained and lost."""
+        part = self.views.get(relation, Delta())
+        return part if isinstance(part, Delta) else part.here()
+
+    def told(self, relations: Collection[str]) -> dict[str, Part]:
+        """The changes of some derived relations, in their order."""
+        return {name: self.views[name] for name in relations if name in self.views}
+
+
+def deltas(parts: Mapping[str, Part]) -> dict[str, Delta]:
+    """The parts whose rows are here."""
+    return {name: part for name, part in parts.items() if isinstance(part, Delta)}
+
+
+def _together(first: Mapping[str, Part], later: Mapping[str, Part]) -> dict[str, Part]:
+    found = dict(first)
+    for name, part in later.items():
+        before = found.get(name)
+        if before is None:
+            found[name] = part
+        else:
+            assert isinstance(part, Delta), "only the first change of a transaction may be elsewhere"
+            found[name] = before.then(part)
+    return {name: part for name, part in found.items() if not isinstance(part, Delta) or part}
