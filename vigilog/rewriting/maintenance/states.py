@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, product
+from typing import assert_never
 
 from vigilog.core.values import NUMBER
 from vigilog.language.syntax import (
@@ -63,7 +64,10 @@ def literal_in_new(literal: Literal, states: Mapping[str, States]) -> Literal:
             return replace(literal, args=tuple(term(arg) for arg in literal.args))
         case Disjunction():
             return replace(literal, branches=tuple(tuple(literal_in_new(part, states) for part in branch) for branch in literal.branches))
-    return literal
+        case Truth():
+            return literal
+        case _:
+            assert_never(literal)
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,12 @@ class OldState:
                 return self._absent(atom, fresh)
             case Constraint(args=(variable, Aggregate() as aggregate)):
                 return [(replace(literal, args=(variable, self._aggregate(aggregate, fresh))),)]
-        return [(literal,)]
+            case Atom() | Negation() | Constraint() | Truth():
+                return [(literal,)]
+            case Disjunction():
+                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case _:
+                assert_never(literal)
 
     def _present(self, atom: Atom, fresh: Iterator[str]) -> Ways:
         states, change = self.states[atom.relation], self.changes.get(atom.relation)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import count
 
 from vigilog.core.values import NUMBER
+from vigilog.language.functors import AGGREGATES
 from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Aggregate,
@@ -53,7 +54,8 @@ def ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
     match aggregate.body:
         case (Disjunction(branches=branches),):
             return branches
-    return (aggregate.body,)
+        case body:
+            return (body,)
 
 
 def grouped(body: tuple[Literal, ...], prefix: tuple[Literal, ...]) -> tuple[Literal, ...]:
@@ -80,7 +82,7 @@ def grouped(body: tuple[Literal, ...], prefix: tuple[Literal, ...]) -> tuple[Lit
         ]
         if not same:
             kept.append(literal)
-        elif not any(aggregate.op in ("min", "max", "mean") for aggregate in same):  # these have no value for nothing
+        elif all(AGGREGATES[aggregate.op].nothing for aggregate in same):  # others have no value where there is nothing
             number = Variable(next(fresh), NUMBER)
             counted = Aggregate("count", None, same[0].body, NUMBER)
             kept += [Constraint("=", (number, counted)), Constraint(">", (number, Constant(0, NUMBER)))]
@@ -94,7 +96,8 @@ def _ranges(aggregate: Aggregate, atom: Atom, scope: set[str]) -> bool:
             own = [arg.name for arg in args if isinstance(arg, Variable) and arg.name not in scope]
             free = [isinstance(arg, Wildcard) or (isinstance(arg, Variable) and own.count(arg.name) == 1) for arg in args]
             return all(open_ if isinstance(mine, Wildcard) else mine == arg for mine, arg, open_ in zip(atom.args, args, free, strict=True))
-    return False
+        case _:
+            return False
 
 
 def _touched_way(way: tuple[Literal, ...], states: Mapping[str, States]) -> Iterator[tuple[Literal, ...]]:

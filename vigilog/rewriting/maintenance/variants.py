@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count, product
+from typing import assert_never
 
 from vigilog.language.safety import grounded_by, needs
 from vigilog.language.syntax import (
@@ -26,6 +27,7 @@ from vigilog.language.syntax import (
     Negation,
     Rule,
     Term,
+    Truth,
     Variable,
     atoms,
     names,
@@ -88,6 +90,12 @@ def gaining(rule: Rule, changes: Changes, recent: int | None = None) -> Iterator
                 )
             case Negation(literal=Atom() as atom) if atom.relation in changes and changes[atom.relation].lost:
                 yield _variant(rule, rule.head, [(atom, LOST), *new, unknown])
+            case Atom() | Negation() | Constraint() | Truth():
+                pass
+            case Disjunction():
+                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case _:
+                assert_never(literal)
     for prefix in _touched(rule, changes):
         yield _variant(rule, rule.head, [*prefix, *new, unknown])
 
@@ -118,10 +126,12 @@ def _before(literal: Literal, changes: Changes) -> Iterator[tuple[Literal | None
             yield None, NEW
             if changes[atom.relation].gained:
                 yield atom, GAINED
-        case _ if _changed(literal, changes):
-            yield None, NEW  # an aggregate whose value was another one
+        case Negation() | Constraint() | Truth():  # where it changed, an aggregate whose value was another one
+            yield None if _changed(literal, changes) else literal, NEW
+        case Disjunction():
+            raise AssertionError("plain rules have no disjunctions outside aggregates")
         case _:
-            yield literal, NEW
+            assert_never(literal)
 
 
 def _surely_before(part: Sourced, changes: Changes) -> bool:
@@ -147,13 +157,20 @@ def _touched(rule: Rule, changes: Changes) -> Iterator[list[Sourced]]:
                 for way in _ways(aggregate):
                     for prefix in _touched_way(way, changes):
                         yield _apart(prefix, scope, fresh)
+            case Atom() | Negation() | Constraint() | Truth():
+                pass
+            case Disjunction():
+                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case _:
+                assert_never(literal)
 
 
 def _ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
     match aggregate.body:
         case (Disjunction(branches=branches),):
             return branches
-    return (aggregate.body,)
+        case body:
+            return (body,)
 
 
 def _touched_way(way: tuple[Literal, ...], changes: Changes) -> Iterator[list[Sourced]]:
