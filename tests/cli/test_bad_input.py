@@ -953,6 +953,8 @@ def mutated(draw: DrawFn) -> str:
                 words = words[: at + 1]
             case "other":
                 words[at] = draw(st.sampled_from(words))
+            case unknown:
+                raise AssertionError(unknown)
         if not words:
             return ""
     return "".join(words)

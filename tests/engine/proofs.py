@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, assert_never
 
 from vigilog import reference
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show_statement
-from vigilog.language.syntax import Atom, Constant, Disjunction, Literal, Program, Rule
+from vigilog.language.syntax import Atom, Constant, Constraint, Disjunction, Literal, Negation, Program, Rule, Truth
 
 Rows = Mapping[str, set[tuple[Any, ...]]]
 Fact = tuple[str, tuple[Any, ...]]
@@ -126,6 +126,10 @@ def _narrowed(body: tuple[Literal, ...]) -> tuple[Literal, ...]:
                 literal = replace(literal, relation=f"{literal.relation} below")
             case Disjunction():
                 literal = replace(literal, branches=tuple(_narrowed(branch) for branch in literal.branches))
+            case Negation() | Constraint() | Truth():
+                pass
+            case _:
+                assert_never(literal)
         found.append(literal)
     return tuple(found)
 
