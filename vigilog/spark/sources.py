@@ -143,6 +143,7 @@ def parsed(place: Place) -> list[cells.Cell]:
 
 def raw(session: SparkSession, place: Place) -> DataFrame:
     """The rows of a source as it has them: r0, r1, …, whether their line is one, and where they are from."""
+    assert place.format in (TEXTS if place.text else COLUMNAR), f"there is no source {place.format}"
     if place.local and place.format != "delta":
         reader.files(place)  # says what is wrong with a path better than Spark does
     try:
