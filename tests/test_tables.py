@@ -17,6 +17,7 @@ from vigilog.core.values import NUMBER, SYMBOL, Kind, Type, Value
 from vigilog.engine import places
 from vigilog.engine.evaluate import evaluate
 from vigilog.executors.choose import ENGINES
+from vigilog.executors.embedded.keepers import KEEPERS
 from vigilog.files import place, reader, writer
 from vigilog.files.place import Place
 from vigilog.folder.opening import open_program
@@ -24,7 +25,9 @@ from vigilog.language import builder, functors, options
 from vigilog.language.functors import AGGREGATES, FUNCTORS
 from vigilog.language.parser import parse
 from vigilog.language.syntax import aggregates
-from vigilog.planning import dialect, sparksql, sqlite, strategy
+from vigilog.planning import dialect, sparksql, sqlite
+from vigilog.rewriting.maintenance.strategies import STRATEGIES
+from vigilog.rewriting.maintenance.strategies.choose import AUTO
 from vigilog.spark import sinks, sources, types
 
 if TYPE_CHECKING:
@@ -56,7 +59,8 @@ TABLES: list[tuple[str, Iterable[str], Iterable[str]]] = [
     ("OF_SOURCE in language/options.py", options.OF_SOURCE, options.SOURCES),
     ("NEEDED in language/options.py", options.NEEDED, options.SOURCES),
     ("Engine in cli/arguments.py", Engine, ENGINES),
-    ("Strategy in cli/arguments.py", Strategy, strategy.WISHES),
+    ("KEEPERS in executors/embedded/keepers.py", KEEPERS, [strategy.keeper for strategy in STRATEGIES.values() if strategy.stored]),
+    ("Strategy in cli/arguments.py", Strategy, (AUTO, *STRATEGIES)),
 ]
 
 

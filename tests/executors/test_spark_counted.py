@@ -16,6 +16,8 @@ from vigilog.executors.spark import stored
 from vigilog.executors.spark.views import SparkViews
 from vigilog.folder.opening import open_program
 from vigilog.language.check import check
+from vigilog.rewriting.maintenance.plan import plan
+from vigilog.rewriting.maintenance.strategies import COUNTED
 from vigilog.rewriting.passes import rewrite
 
 PROGRAM = """
@@ -40,7 +42,7 @@ class Watched:
         self.recomputed = ""  # why the last change was answered by recomputing, if it was
         self.base = {name: set(rows) for name, rows in BASE.items()}
         program = rewrite(check(PROGRAM).program)
-        self.views = SparkViews(program, ["q"], self.base, ["p"], ["p"], budget=budget)
+        self.views = SparkViews(plan(program, ["q"], {"p": COUNTED}), self.base, budget=budget)
 
     def close(self) -> None:
         self.views.close()

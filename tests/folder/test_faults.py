@@ -390,8 +390,8 @@ def test_verify_finds_a_flipped_bit_in_what_any_table_or_index_holds(
 
 def test_verify_finds_a_wrong_number_of_proofs(tmp_path: Path) -> None:
     with open_program(PROGRAM, FACTS, data=tmp_path / "data", strategy="counted") as db:
-        db.file.connection.execute('UPDATE "r_degree counts" SET "number of proofs" = "number of proofs" + 1')
-        assert any("numbers of proofs of degree" in problem for problem in db.verify().problems)
+        db.file.connection.execute("UPDATE r_degree_proofs SET n0 = n0 + 1")
+        assert any("stored degree_proofs" in problem for problem in db.verify().problems)
 
 
 @pytest.mark.parametrize("by", ["reference", "embedded"])

@@ -12,10 +12,10 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between, net
 from vigilog.language.check import check
 from vigilog.language.syntax import Constant, Program
-from vigilog.planning.strategy import recursive_relations
 from vigilog.rewriting.demand.queries import queries
 from vigilog.rewriting.maintenance.counting import counting
 from vigilog.rewriting.maintenance.external import external
+from vigilog.rewriting.maintenance.strategies.choose import recursive_relations
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.paper.maintain import maintain
 from vigilog.rewriting.paper.rederive import rederive

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -22,12 +23,14 @@ from vigilog.language.printer import show_statement
 from vigilog.language.syntax import Program
 from vigilog.rewriting.demand.queries import queries
 from vigilog.rewriting.maintenance.external import external
+from vigilog.rewriting.maintenance.plan import plan
+from vigilog.rewriting.maintenance.strategies import MATERIALIZED
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.paper.maintain import maintain
 from vigilog.rewriting.paper.rederive import rederive
 from vigilog.rewriting.program.normalize import normalize
 from vigilog.rewriting.program.separate import as_maintained
-from vigilog.rewriting.sections import show_sections
+from vigilog.rewriting.sections import Section, show_sections
 
 GRAPH = """
 .decl edge(x: symbol, y: symbol)
@@ -100,21 +103,30 @@ def plain(text: str) -> Program:
 @cache
 def printed(text: str, algorithm: str) -> list[Printed]:
     program = plain(text)
-    sections = {"maintenance": maintain, "external": rederive}[algorithm](program) if algorithm != "demand" else external(program).sections
-    return read_sections(show_sections(sections))
+    derived = [rule.head.relation for rule in program.rules]
+    made: dict[str, Callable[[], Iterable[Section]]] = {
+        "paper": lambda: maintain(program),
+        "rederived": lambda: rederive(program),
+        "stored": lambda: plan(program, derived, dict.fromkeys(derived, MATERIALIZED)).sections,
+        "demand": lambda: plan(program, derived).sections,
+    }
+    return read_sections(show_sections(made[algorithm]()))
+
+
+ALGORITHMS = ["paper", "rederived", "stored", "demand"]
 
 
 # -- the rules of the paper
 
 
 def test_maintenance_of_the_closure_is_example_1() -> None:
-    [section] = printed(GRAPH, "maintenance")
+    [section] = printed(GRAPH, "paper")
     assert section.title == "stratum 1: closure"
     assert list(section.lines) == EXAMPLE_1
 
 
 def test_rederivation_of_the_closure_is_figure_3() -> None:
-    sections = printed(GRAPH, "external")
+    sections = printed(GRAPH, "rederived")
     assert [section.title.split(" (")[0] for section in sections] == [f"stratum 1: closure, phase {phase}" for phase in "abc"]
     lost, gained, net = (section.lines for section in sections)
     assert [line for line in FIGURE_3 if line in lost] == list(lost)
@@ -140,7 +152,7 @@ r(x, y) :- l(x, y).
 t(x, y) :- s(x, y).
 p(a, b) :- t(a, x), l(x, y), r(y, b).
 """
-    lost = next(section for section in printed(text, "external") if section.title.startswith("stratum 3: p, phase a"))
+    lost = next(section for section in printed(text, "rederived") if section.title.startswith("stratum 3: p, phase a"))
     assert [line for line in lost.lines if "l_del(x, y)" in line or "sup_2" in line] == [
         "p_del(a, b) :- sup_2(y, a), r(y, b).",
         "m_t_fb(x) :- l_del(x, y).",
@@ -161,7 +173,7 @@ def changes_of(text: str, base: Rows, changes: dict[str, Delta], algorithm: str)
     program, naming = plain(text), Naming(plain(text).relations)
     views = {rule.head.relation for rule in program.rules}
     given = with_changes(base, changes, naming)
-    if algorithm == "maintenance":
+    if algorithm in ("paper", "stored"):
         given |= {view: rows for view, rows in reference.evaluate(program, base).items() if view in views}
     if algorithm == "demand":
         given |= {naming(name, "new"): changes.get(name, Delta()).apply(rows) for name, rows in base.items()}
@@ -169,12 +181,12 @@ def changes_of(text: str, base: Rows, changes: dict[str, Delta], algorithm: str)
     return told(state, views, naming), {name: rows for name, rows in state.items() if name not in given}
 
 
-@pytest.mark.parametrize("algorithm", ["maintenance", "external", "demand"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_golden_example(algorithm: str) -> None:
     assert changes_of(GRAPH, {"edge": EDGES}, CHANGE, algorithm)[0] == {"closure": FOUND}
 
 
-@pytest.mark.parametrize("algorithm", ["external", "demand"])
+@pytest.mark.parametrize("algorithm", ["rederived", "demand"])
 def test_what_is_derived_does_not_grow_with_what_is_not_touched(algorithm: str) -> None:
     sizes = []
     for more in (0, 5, 20):
@@ -234,13 +246,13 @@ def test_printed_rules_find_every_change(name: str) -> None:
     for changes in (*single, many):
         new = reference.evaluate(program, {name: changes.get(name, Delta()).apply(rows) for name, rows in base.items()})
         expected = {view: between(old[view], new[view]) for view in views}
-        for algorithm in ("maintenance", "external", "demand"):
+        for algorithm in ALGORITHMS:
             assert changes_of(text, base, changes, algorithm)[0] == expected, (algorithm, changes)
 
 
 @pytest.mark.parametrize("case", taken(cases(), 1 / 3), ids=str)
 def test_the_sections_of_every_golden_program_read_again(case: Case) -> None:
-    for algorithm in ("maintenance", "external", "demand"):
+    for algorithm in ALGORITHMS:
         found = printed(case.program, algorithm)
         assert bool(found) == bool(plain(case.program).rules), "what is derived is maintained"
 
@@ -273,7 +285,7 @@ def test_names_do_not_clash_with_a_user_s() -> None:
     program = plain(text)
     base: Rows = {name: {("b",), ("c",)} for name in program.relations if len(program.relations[name].attributes) == 1}
     base = {name: rows for name, rows in base.items() if name != "p"} | {"edge": EDGES}
-    for algorithm in ("maintenance", "external", "demand"):
+    for algorithm in ALGORITHMS:
         made = {line.split("(")[0] for section in printed(text, algorithm) for line in section.lines}
         assert made & set(program.relations) <= {"closure", "p"}, "no rule for a relation of the user's but views on demand"
         assert changes_of(text, base, CHANGE, algorithm)[0] == {"closure": FOUND, "p": Delta()}
@@ -289,7 +301,7 @@ def test_named_types_give_way_to_those_behind_them() -> None:
 way(a, b) :- road(a, b, t), t < 10.5.
 way(a, b) :- road(a, c, _), way(c, b).
 """
-    for algorithm in ("maintenance", "external", "demand"):
+    for algorithm in ALGORITHMS:
         assert all("City" not in line for section in printed(text, algorithm) for line in section.lines)
     read_sections(show_sections(queries(plain(text), ["way"])))
 
@@ -334,26 +346,38 @@ def explain(folder: Path, text: str, *options: str) -> str:
 TWO = GRAPH + ".decl far(x: symbol, y: symbol)\n.output far\nfar(x, y) :- closure(x, y), !edge(x, y).\n"
 
 
-@pytest.mark.parametrize("show", ["maintenance", "external", "demand", "query"])
+@pytest.mark.parametrize("show", ["maintenance", "paper", "external", "query"])
 @pytest.mark.parametrize("view", [None, "closure", "far"])
 def test_what_is_shown_reads_again(tmp_path: Path, show: str, view: str | None) -> None:
     text = explain(tmp_path, TWO, "--show", show, *([] if view is None else ["--view", view]))
     sections = read_sections(text)
     assert sections
     heads = {line.split("(")[0] for section in sections for line in section.lines}
-    assert "closure" in heads or show == "maintenance"
+    assert "closure" in heads or show in ("maintenance", "paper")
     assert any(head.startswith("far") for head in heads) == (view != "closure")
     parse(text)
 
 
-def test_rederivation_says_what_runs_instead(tmp_path: Path) -> None:
-    text = explain(tmp_path, GRAPH, "--show", "external")
-    assert "--show demand" in text.splitlines()[-1]
-    assert read_sections(text)[0].lines == printed(GRAPH, "external")[0].lines
+@pytest.mark.parametrize(("show", "algorithm"), [("paper", "paper"), ("external", "rederived")])
+def test_the_paper_s_forms_say_so_and_what_runs_instead(tmp_path: Path, show: str, algorithm: str) -> None:
+    text = explain(tmp_path, GRAPH, "--show", show)
+    assert "The paper's form" in text.splitlines()[-1] and "--show maintenance" in text.splitlines()[-1]
+    assert read_sections(text)[0].lines == printed(GRAPH, algorithm)[0].lines
+
+
+def test_maintenance_is_what_is_run(tmp_path: Path) -> None:
+    """What is printed follows the strategy and the executor."""
+    for strategy, algorithm in (("materialized", "stored"), ("auto", "stored"), ("external", "demand")):
+        shown = read_sections(explain(tmp_path, GRAPH, "--show", "maintenance", "--strategy", strategy))
+        assert [section.lines for section in shown] == [section.lines for section in printed(GRAPH, algorithm)]
+    counted = explain(tmp_path, TWO, "--show", "maintenance", "--strategy", "counted")
+    assert "far_proofs" in counted and "closure_red" in counted
+    on_spark = explain(tmp_path, TWO, "--show", "maintenance", "--engine", "spark")
+    assert "closure_red" not in on_spark and "m_closure" in on_spark
 
 
 def test_a_base_relation_has_nothing_to_show(tmp_path: Path) -> None:
-    for show in ("maintenance", "external", "demand", "query", "strategy"):
+    for show in ("maintenance", "paper", "external", "query", "strategy"):
         text = explain(tmp_path, GRAPH, "--show", show, "--view", "edge")
         assert text and all(line.startswith("//") for line in text.splitlines() if line), show
 

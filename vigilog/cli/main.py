@@ -218,7 +218,7 @@ def explain(
     show: Annotated[
         Show,
         typer.Option(
-            help="The plain rules; their strata; maintenance with stored views, for external views by rederivation, and by demand as it is run; "
+            help="The plain rules; their strata; maintenance as it is run; the paper's form of it, for stored views and, by rederivation, for external ones; "
             "queries for each pattern of known columns; the strategy of each view and why; SQL."
         ),
     ] = Show.rules,

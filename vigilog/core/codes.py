@@ -78,6 +78,7 @@ STORE = {
     "needed": "A relation cannot be dropped, because others are derived from it.",
     "gap": "A state or a change that was asked for is no longer retained; or a state lies before a change of the program, or before one of too many rows.",
     "future": "A transaction was asked for that there is not yet.",
+    "cascade": "Changes follow from each other without end; the chain of them is cut off after some rounds.",
     "large": "Rows were asked for that are too many to come to one process.",
     "damaged": "Something stored is not as it was written. It is never taken for the truth; restore a backup.",
     "stream": "A relation that is no stream was to be followed, or a stream was to be read without a data folder.",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from vigilog.core.values import Row
 from vigilog.language.printer import show_statement
 from vigilog.language.strata import components
 from vigilog.language.syntax import Constant, Declaration, Program, atoms, is_fact
-from vigilog.planning.strategy import Strategy, choose_strategies, counted_relations, stored_relations
+from vigilog.rewriting.maintenance.plan import Plan, plan
+from vigilog.rewriting.maintenance.strategies.choose import Decision, decide, kept_relations
 from vigilog.rewriting.passes import rewrite
-from vigilog.rewriting.program.relevant import relevant
 from vigilog.rewriting.program.separate import as_maintained
 
 
@@ -25,7 +26,7 @@ class Compiled:
     homes: Mapping[str, str]
     plain: Program
     wanted: str  # the strategy that is wished for
-    strategies: dict[str, Strategy]
+    strategies: dict[str, Decision]
     watched: frozenset[str] = frozenset()  # relations whose changes judges want to see
 
     @property
@@ -34,30 +35,26 @@ class Compiled:
         outputs = self.program.outputs
         return (*outputs, *sorted(name for name in self.watched if name in self.plain.relations and name not in outputs))
 
-    @property
-    def needed(self) -> Program:
-        """The plain program without what neither those who are told nor base relations need."""
-        return relevant(self.plain, [*self.told, *self.homes.values()])
+    @cached_property
+    def plan(self) -> Plan:
+        """What is kept, and how it changes."""
+        return plan(self.plain, self.told, kept_relations(self.plain, self.strategies))
 
     @property
-    def stored(self) -> set[str]:
-        return stored_relations(self.plain, self.strategies)
-
-    @property
-    def counted(self) -> set[str]:
-        return counted_relations(self.plain, self.strategies)
+    def stored(self) -> Collection[str]:
+        return self.plan.kept.keys()
 
     def watching(self, relations: Collection[str]) -> Compiled:
         """The same program, of which judges want to see the changes of these relations."""
         made = replace(self, watched=frozenset(relations))
-        return replace(made, strategies=choose_strategies(self.plain, made.told, self.wanted) | self.strategies)
+        return replace(made, strategies=decide(self.plain, made.told, self.wanted) | self.strategies)
 
-    def with_strategies(self, changed: Mapping[str, Strategy]) -> Compiled:
+    def with_strategies(self, changed: Mapping[str, Decision]) -> Compiled:
         return replace(self, strategies={**self.strategies, **changed})
 
     def fingerprints(self) -> dict[str, str]:
         """For each relation of the plain program what tells its meaning, and how it is kept, from any other: equal ones have equal rows over equal bases."""
-        counted, relations = self.counted, self.plain.relations
+        kept, relations = self.plan.kept, self.plain.relations
         derived = components(self.plain)
         inside = {name for component in derived for name in component.relations}
         found = {name: _digest(name, relations[name], []) for name in relations if name not in inside}
@@ -65,7 +62,11 @@ class Compiled:
             below = sorted({atom.relation for rule in component.rules for atom, _ in atoms(rule.body)} - set(component.relations))
             parts = sorted(show_statement(rule) for rule in component.rules) + [found[name] for name in below]
             for name in component.relations:
-                found[name] = _digest(name, relations[name], [str(name in counted), *parts])
+                found[name] = _digest(name, relations[name], [kept[name].name if name in kept else "", *parts])
+        for name, declaration in self.plan.beside.items():
+            found[name] = _digest(
+                name, declaration, [found[other] for other, parts in self.plan.counting.counted.items() if parts.numbers == name]
+            )
         return found
 
 
@@ -74,7 +75,7 @@ def compiled(program: Program, given: Collection[str], strategy: str, watched: C
     bare = program.with_rules(tuple(rule for rule in program.rules if not is_fact(rule)))
     separated, homes = as_maintained(program, given)
     plain = rewrite(separated)
-    made = Compiled(bare, _stated(program), homes, plain, strategy, choose_strategies(plain, bare.outputs, strategy))
+    made = Compiled(bare, _stated(program), homes, plain, strategy, decide(plain, bare.outputs, strategy))
     return made.watching(watched)
 
 

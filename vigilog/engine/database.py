@@ -30,7 +30,8 @@ from vigilog.files.place import Place
 from vigilog.language.goal import parse_goal
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program
-from vigilog.planning.strategy import COUNTED, EXTERNAL, MATERIALIZED, Strategy, depends_on, kept_by_none, recursive_relations
+from vigilog.rewriting.maintenance.strategies import COUNTED, EXTERNAL, MATERIALIZED
+from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on, kept_by_none, recursive_relations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +64,7 @@ class Database:
 
             sources = {made.homes[name]: source for name, source in facts.items()}
             told = {made.homes[name]: rows for name, rows in made.stated.items()}
-            views = SparkViews(made.needed, made.told, sources, made.stored, made.counted, stated=told, budget=budget, strict=strict)
+            views = SparkViews(made.plan, sources, stated=told, budget=budget, strict=strict)
         else:
             made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None)
         self.overruns = 0 if strategy == "auto" else None  # how often deriving on demand cost too much, where that matters
@@ -149,17 +150,17 @@ class Database:
         """Stores what was derived on demand until now, since that has turned out to cost too much; not recursions, which are not stored only if they are too large."""
         reason = f"deriving it on demand went over its budget {MOST_OVERRUNS} times ({self.stats.recomputed})"
         recursive = recursive_relations(self.plain)
-        external = [name for name, chosen in self.strategies.items() if chosen.name == EXTERNAL]
+        external = [name for name, chosen in self.strategies.items() if chosen.strategy is EXTERNAL]
         changed = [name for name in external if depends_on(self.plain, name).isdisjoint(recursive)]
         if changed:
-            self._rebuild(self.compiled.with_strategies(dict.fromkeys(changed, Strategy(MATERIALIZED, reason))))
+            self._rebuild(self.compiled.with_strategies(dict.fromkeys(changed, Decision(MATERIALIZED, reason))))
 
     def _rebuild(self, made: Compiled) -> None:
         """Goes on with other tables over the same base."""
         views = self.views
         if isinstance(views, EmbeddedViews):
             rows = {home: set(views.rows(home)) for home in self.homes.values()}
-            self.views = EmbeddedViews(made.plain, made.told, rows, made.stored, made.counted, self.budget, self.strict)
+            self.views = EmbeddedViews(made.plan, rows, self.budget, self.strict)
             views.close()
         else:
             made = self._stored_on_spark(made)
@@ -173,11 +174,11 @@ class Database:
         changed = {
             name: chosen.reason for name, chosen in made.strategies.items() if name in self.strategies and chosen != self.strategies[name]
         }
-        made = made.with_strategies({name: Strategy(COUNTED, reason) for name, reason in changed.items()})
+        made = made.with_strategies({name: Decision(COUNTED, reason) for name, reason in changed.items()})
         try:
-            self.views.renew(made.needed, made.told, made.stored, made.counted, MOST_STORED)
+            self.views.renew(made.plan, MOST_STORED)
         except VigilogError as trouble:  # the transaction stands, and what follows is answered as before
-            made = made.with_strategies({name: Strategy(EXTERNAL, f"{reason}, but {trouble.message}") for name, reason in changed.items()})
+            made = made.with_strategies({name: Decision(EXTERNAL, f"{reason}, but {trouble.message}") for name, reason in changed.items()})
         return made
 
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
@@ -336,7 +337,7 @@ def _in_memory(
     while True:
         rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
         try:
-            return made, EmbeddedViews(made.plain, made.told, rows, made.stored, made.counted, budget, strict, most=most)
+            return made, EmbeddedViews(made.plan, rows, budget, strict, most=most)
         except TooManyRows as large:
             relations = next(component.relations for component in components(made.plain) if str(component) == large.doing)
             made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))

@@ -20,7 +20,7 @@ from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.views import Settle, nothing
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Program, atoms
-from vigilog.planning.strategy import depends_on
+from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.spark import session
 
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ class MixedViews:
         program: Program,
         views: Iterable[str],
         large: Collection[str],
-        resident: Callable[[Sequence[str]], EmbeddedViews],
+        resident: Callable[[], EmbeddedViews],
         distant: Callable[[Sequence[str]], Beginning],
     ) -> None:
         self.program, self.large = program, frozenset(large)
         self.reads = {name: depends_on(program, name) for name in program.relations}
         self.far = [name for name in views if self.is_far(name)]
-        self.resident = resident([name for name in views if name not in self.far])
+        self.resident = resident()
         self._distant: SparkViews | None = None
         self._beginning: Beginning | None = None
         self.start = distant

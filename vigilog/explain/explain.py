@@ -10,9 +10,10 @@ from vigilog.explain.programs import explain_rules, explain_sql, explain_strata
 from vigilog.language.syntax import Program
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
-from vigilog.planning.strategy import Strategy, choose_strategies
 from vigilog.rewriting.demand.queries import MANY_COLUMNS, queries
-from vigilog.rewriting.maintenance.external import external
+from vigilog.rewriting.maintenance.on_demand import on_demand
+from vigilog.rewriting.maintenance.plan import plan
+from vigilog.rewriting.maintenance.strategies.choose import Decision, decide, kept_relations
 from vigilog.rewriting.paper.maintain import maintain
 from vigilog.rewriting.paper.rederive import rederive
 from vigilog.rewriting.passes import rewrite
@@ -25,25 +26,25 @@ class Show(StrEnum):
     rules = "rules"
     strata = "strata"
     maintenance = "maintenance"
+    paper = "paper"
     external = "external"
-    demand = "demand"
     query = "query"
     strategy = "strategy"
     sql = "sql"
 
 
-_TIGHTER = """\
-// What Vigilog runs for an external view is a tighter form of this: for each row that lost a proof it asks whether
-// the new state still has it, and follows only what is really lost. `--show demand` prints it."""
+_PAPER = """\
+// The paper's form (Staudt & Jarke 1996, algorithm {}). What is run is printed by `--show maintenance`."""
 
 
-def explained(program: Program, show: Show, view: str | None, engine: str, strategy: str | Mapping[str, Strategy]) -> str:
+def explained(program: Program, show: Show, view: str | None, engine: str, strategy: str | Mapping[str, Decision]) -> str:
     """The text for a checked program, or for what a view in it needs; the strategy is one that is wished for, or those that a data folder has."""
     evaluated = show in (Show.rules, Show.strata, Show.sql)  # by `run`; all else is of a database, where facts are rows like others
     plain = rewrite(program if evaluated else as_maintained(program)[0])
     if view is not None:
         plain = relevant(plain, [view])
     views = program.outputs if view is None else (view,)
+    decisions = decide(plain, views, strategy) if isinstance(strategy, str) else strategy
     match show:
         case Show.rules:
             return explain_rules(plain)
@@ -52,15 +53,16 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
         case Show.sql:
             return explain_sql(plain, SparkDialect() if engine == "spark" else SqliteDialect())
         case Show.maintenance:
-            return _sections(maintain(plain))
+            made = plan(plain, views, kept_relations(plain, decisions))
+            return _sections((on_demand(made) if engine == "spark" else made).sections)
+        case Show.paper:
+            return _sections(maintain(plain), _PAPER.format("1"))
         case Show.external:
-            return _sections(rederive(plain), _TIGHTER)
-        case Show.demand:
-            return _sections(external(plain).sections)
+            return _sections(rederive(plain), _PAPER.format("2, in the phases that algorithm 3 lacks"))
         case Show.query:
             return _queries(plain, views)
         case Show.strategy:
-            return _strategies(plain, views, strategy)
+            return _strategies(plain, views, decisions)
         case _:
             assert_never(show)
 
@@ -77,9 +79,8 @@ def _queries(plain: Program, views: Sequence[str]) -> str:
     return _sections(queries(plain, views), *notes)
 
 
-def _strategies(plain: Program, views: Sequence[str], given: str | Mapping[str, Strategy]) -> str:
-    chosen = choose_strategies(plain, [view for view in views if _derived(plain, view)], given) if isinstance(given, str) else given
-    lines = {view: f"{strategy.name} ({strategy.reason})" for view, strategy in chosen.items()}
+def _strategies(plain: Program, views: Sequence[str], decisions: Mapping[str, Decision]) -> str:
+    lines = {view: f"{decision.name} ({decision.reason})" for view, decision in decisions.items() if _derived(plain, view)}
     return "\n".join(f"// {view}: {lines.get(view, 'stored (a base relation)')}" for view in views)
 
 

@@ -46,7 +46,7 @@ from vigilog.language.goal import parse_goal
 from vigilog.language.printer import show
 from vigilog.language.syntax import Program, atoms
 from vigilog.planning.layout import file_table
-from vigilog.planning.strategy import MATERIALIZED
+from vigilog.rewriting.maintenance.strategies import MATERIALIZED
 from vigilog.spark.snapshots import Written
 from vigilog.store.file import DataFile, damage
 
@@ -172,7 +172,7 @@ class Durable(Filed):
             self.troubles.append(str(reason))
 
     def _rebuild(self, made: Compiled) -> None:
-        reasons = {name: chosen.reason for name, chosen in made.strategies.items() if chosen.name == MATERIALIZED}
+        reasons = {name: chosen.reason for name, chosen in made.strategies.items() if chosen.strategy is MATERIALIZED}
         with self.swapping():
             self.file.put("stored", json.dumps(reasons))
             self.build(made, {})

@@ -25,7 +25,9 @@ from vigilog.language.check import check
 from vigilog.language.printer import show
 from vigilog.language.syntax import Program
 from vigilog.planning.layout import file_table
-from vigilog.planning.strategy import MATERIALIZED, Strategy, depends_on
+from vigilog.rewriting.maintenance.plan import plan
+from vigilog.rewriting.maintenance.strategies import MATERIALIZED
+from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.store.file import DataFile
 from vigilog.store.segments import Segments
@@ -53,7 +55,7 @@ class Filed(Database):
         given = [name for name in self.given if name in program.relations]
         made = compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"), self.watched)
         later = json.loads(self.file.get("stored", "{}"))  # what `auto` came to store, with its reasons then
-        return made.with_strategies({name: Strategy(MATERIALIZED, reason) for name, reason in later.items() if name in made.strategies})
+        return made.with_strategies({name: Decision(MATERIALIZED, reason) for name, reason in later.items() if name in made.strategies})
 
     @contextmanager
     def writing(self, *, keep: bool = True) -> Iterator[None]:
@@ -108,8 +110,8 @@ class Filed(Database):
         homes = {home: name for name, home in made.homes.items() if name not in large}
         far = {made.homes[name] for name in large}
         near = [name for name in made.plain.relations if far.isdisjoint(depends_on(made.plain, name))]
-        stored = made.stored & set(near)
-        kinds = dict.fromkeys(homes, "base") | dict.fromkeys(stored, "stored")
+        held = plan(relevant(made.plain, near), [name for name in made.told if name in near], made.plan.kept)
+        kinds = dict.fromkeys(homes, "base") | dict.fromkeys(held.kept, "stored") | dict.fromkeys(held.beside, "beside")
         had = dict(connection.execute("SELECT name, known FROM vigilog_relations").fetchall())
         kept = {name for name in kinds if had.get(name) == meaning[name]}
         for name in (had.keys() | made.plain.relations.keys()) - kept:  # tables of what is not stored are empty, and may have other columns
@@ -117,14 +119,13 @@ class Filed(Database):
                 connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
         given = {home: chain(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
 
-        def resident(outputs: Sequence[str]) -> EmbeddedViews:
-            program = relevant(made.plain, near) if far else made.plain
-            return EmbeddedViews(program, outputs, given, stored, made.counted, self.budget, self.strict, connection=connection, kept=kept)
+        def resident() -> EmbeddedViews:
+            return EmbeddedViews(held, given, self.budget, self.strict, connection=connection, kept=kept)
 
         def distant(outputs: Sequence[str]) -> Beginning:
             return self.store.beginning(made, outputs)
 
-        views: Views = MixedViews(made.plain, made.told, far, resident, distant) if far else resident(made.told)
+        views: Views = MixedViews(made.plain, made.told, far, resident, distant) if far else resident()
         connection.execute("DELETE FROM vigilog_relations")
         connection.executemany(
             "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]

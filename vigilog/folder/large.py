@@ -25,7 +25,8 @@ from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.syntax import Program
-from vigilog.planning.strategy import depends_on
+from vigilog.rewriting.maintenance.plan import plan
+from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark.session import surviving
 from vigilog.spark.snapshots import Written, folders, remove
@@ -175,15 +176,14 @@ class Large:
         self.grown[relation] = len(tail.plus) + len(tail.minus)
         return Kept(found[0], tail)
 
-    def beginning(self, made: Compiled, outputs: Sequence[str], stored: Collection[str] | None = None) -> Beginning:
-        """Spark's part of the views, from what there is now."""
+    def beginning(self, made: Compiled, outputs: Sequence[str], *, stored: bool = True) -> Beginning:
+        """Spark's part of the views, from what there is now; of what is to be stored there, all or nothing is."""
         from vigilog.executors.spark.views import SparkViews
 
         names = {home: name for name, home in made.homes.items()}
         large = [made.homes[name] for name in self.db.large]
         program = relevant(made.plain, [*outputs, *large])
-        if stored is None:
-            stored = {name for output in outputs for name in depends_on(made.plain, output)} & made.stored
+        planned = plan(program, outputs, made.plan.kept if stored else {})
         read = {home: self.source(name) for home, name in names.items() if home in program.relations}
         db, tx = self.db, self.db.tx
 
@@ -192,7 +192,7 @@ class Large:
 
         def views() -> SparkViews:
             watch = Watch(report=db.report)
-            return SparkViews(program, outputs, read, stored, made.counted, watch, budget=db.budget, strict=db.strict)
+            return SparkViews(planned, read, watch, budget=db.budget, strict=db.strict)
 
         return Beginning(views, since)
 
@@ -394,7 +394,7 @@ class Large:
         """Views on Spark that are not what the rules give, with the number of rows in which they differ."""
         assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
         far = self.db.views.far
-        with surviving(), closing(self.beginning(self.db.compiled, far, stored=()).taken()) as anew, closing(self._bulk()) as bulk:
+        with surviving(), closing(self.beginning(self.db.compiled, far, stored=False).taken()) as anew, closing(self._bulk()) as bulk:
             for name in far:
                 difference = bulk.between(self._frame(name), anew.frame(name))
                 if difference.rows:
@@ -406,9 +406,9 @@ class Large:
         from vigilog.executors.spark.views import SparkViews
 
         made = self.db.compiled
-        program = relevant(made.plain, names)
+        program = relevant(made.plan.counting.program, names)
         read = {made.homes[name]: rows for name, rows in base.items() if made.homes[name] in program.relations}
-        with closing(SparkViews(program, names, read, watch=Watch(report=self.db.report))) as views:
+        with closing(SparkViews(plan(program, names), read, Watch(report=self.db.report))) as views:
             return {name: set(views.rows(name)) for name in names}
 
     def _bulk(self, made: Compiled | None = None) -> Bulk:

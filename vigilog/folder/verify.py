@@ -16,9 +16,9 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError, UsageError, VigilogError, counted
 from vigilog.core.values import Row
-from vigilog.executors.embedded.tables import quote
-from vigilog.executors.embedded.views import EmbeddedViews
-from vigilog.planning.layout import file_table
+from vigilog.executors.embedded.executor import EmbeddedEvaluation
+from vigilog.executors.watch import Watch
+from vigilog.rewriting.program.relevant import relevant
 from vigilog.store.file import explained
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _check_base(db: Durable, found: Verified, name: str, rows: set[Row]) -> None
 
 def _check_views(db: Durable, found: Verified, base: Rows) -> None:
     near = [name for name in db.program.outputs if not db.store.is_far(name)]
-    stored = sorted(name for name in db.stored if not db.store.is_far(name))
+    stored = sorted([*db.resident.plan.kept, *db.resident.plan.beside])
     if db.large:
         with found.checking("views on Spark", db):
             for name, difference in db.store.check_views():
@@ -148,9 +148,7 @@ def _check_views(db: Durable, found: Verified, base: Rows) -> None:
     right = _computed(db, base, "embedded" if db.large and found.by == "spark" else found.by, [*near, *stored])
     for name in stored:
         with found.checking(f"stored {name}", db):
-            found.compare(f"stored {name}", set(db.views.rows(name)), right[name])
-            if name in db.compiled.counted:
-                _check_counts(db, found, name)
+            found.compare(f"stored {name}", set(db.resident.rows(name)), right[name])
     for name in near:
         if name not in stored and name not in db.homes:
             with found.checking(f"view {name}", db):
@@ -175,18 +173,6 @@ def _followed(found: Verified, view: str, rows: set[Row], delta: Delta) -> set[R
     return (rows - delta.minus) | delta.plus
 
 
-def _check_counts(db: Durable, found: Verified, name: str) -> None:
-    """The numbers of proofs, counted anew beside the tables that are kept."""
-    counts = quote(f"{file_table(name)} counts")
-    kept = {tuple(row) for row in db.file.connection.execute(f"SELECT * FROM {counts}")}
-    resident = db.resident
-    homes = {home: set(resident.rows(home)) for home in resident.contents}
-    with closing(EmbeddedViews(resident.asker.program, resident.views, homes, resident.stored, db.compiled.counted)) as anew:
-        table = quote(f"{anew.tables.layout.tables[name]} counts")
-        right = {tuple(row) for row in anew.tables.execute(f"SELECT * FROM {table}")}
-    found.compare(f"numbers of proofs of {name}", kept, right)
-
-
 def _computed(db: Durable, base: Rows, by: str, names: list[str]) -> Rows:
     """The rows of relations, derived from base rows alone."""
     ways: dict[str, Callable[[], Rows]] = {
@@ -203,16 +189,16 @@ def _by_reference(db: Durable, base: Rows, names: list[str]) -> Rows:
     if any(name not in found for name in names):
         found |= {
             name: rows
-            for name, rows in reference.evaluate(db.plain, {db.homes[n]: rows for n, rows in base.items()}).items()
+            for name, rows in reference.evaluate(db.resident.plan.counting.program, {db.homes[n]: rows for n, rows in base.items()}).items()
             if name not in found
         }
     return {name: found[name] for name in names}
 
 
 def _by_sqlite(db: Durable, base: Rows, names: list[str]) -> Rows:
-    program = db.resident.asker.program
-    homes = {db.homes[name]: rows for name, rows in base.items() if name not in db.large}
-    with closing(EmbeddedViews(program, names, homes, {rule.head.relation for rule in program.rules})) as anew:
+    program = relevant(db.resident.plan.counting.program, names)
+    homes = {db.homes[name]: rows for name, rows in base.items() if name not in db.large and db.homes[name] in program.relations}
+    with closing(EmbeddedEvaluation(program, homes, Watch(report=db.report))) as anew:
         return {name: set(anew.rows(name)) for name in names}
 
 

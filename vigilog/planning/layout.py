@@ -5,7 +5,7 @@ SQL does not tell `Edge` from `edge`, the language does; and a relation without 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from vigilog.core.schema import PRESENT, distinct
@@ -16,12 +16,18 @@ from vigilog.language.syntax import Declaration, Program
 class Layout:
     """The SQL names of a program's relations and columns, and the columns' types. Tables may have a prefix of their own."""
 
-    def __init__(self, program: Program, prefix: str = "") -> None:
-        self.program, self.prefix = program, prefix
+    def __init__(self, program: Program, prefix: str = "", functional: Collection[str] = ()) -> None:
+        """In relations that are `functional` the last column follows from the others."""
+        self.program, self.prefix, self.functional = program, prefix, functional
 
     @cached_property
     def tables(self) -> Mapping[str, str]:
         return {name: self.prefix + table for name, table in distinct(self.program.relations).items()}
+
+    @property
+    def excepted(self) -> Mapping[str, str]:
+        """For relations of which not all rows of their table count, the table of those that do not."""
+        return {}
 
     @cached_property
     def taken(self) -> frozenset[str]:

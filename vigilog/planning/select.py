@@ -44,6 +44,7 @@ from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search, cheapest
 
 MOST_NESTED = 60
+_EXCEPTION = "exception"  # marks conditions that leave out rows of a table
 LARGE_EXPRESSION = 30  # nodes; a larger one that a variable stands for is computed once, in a SELECT of its own
 
 
@@ -77,6 +78,19 @@ class Selection:
     @property
     def text(self) -> str:
         return self._text(self.sql)
+
+    @property
+    def excepted(self) -> bool:
+        """Whether some tables are read without rows that are in others."""
+        return any(_EXCEPTION in node.meta for node in self.sql.find_all(exp.Not))
+
+    @property
+    def whole_text(self) -> str:
+        """The statement for when none of these other tables has rows. The statement itself is changed by this: ask for its text first."""
+        for node in list(self.sql.find_all(exp.Not)):
+            if _EXCEPTION in node.meta:
+                node.replace(exp.EQ(this=integer(1), expression=integer(1)))
+        return self.text
 
     @property
     def undefined_texts(self) -> list[str]:
@@ -279,6 +293,7 @@ class _Query:
         alias = self.builder.alias()
         self.tables.append((self.builder.table(literal, index), alias))
         self.match(literal, alias, searched=index != self.builder.choice.first)
+        self.except_rows(literal.relation, alias)
         if self.builder.choice.window and index == self.builder.choice.first:
             number = exp.column(self.builder.choice.window, alias)
             self.where.append(exp.GT(this=number, expression=exp.Placeholder(this="since")))
@@ -307,6 +322,21 @@ class _Query:
         if bound and searched:
             self.builder.searches.append(Search(atom.relation, frozenset(bound)))
 
+    def except_rows(self, relation: str, alias: str) -> None:
+        """Leaves out the rows of a table that do not count."""
+        table, layout = self.builder.layout.excepted.get(relation), self.builder.layout
+        if table is None:
+            return
+        own = self.builder.alias()
+        same = [
+            exp.EQ(this=exp.column(column, own, quoted=True), expression=exp.column(column, alias, quoted=True))
+            for column in layout.columns[relation]
+        ]
+        inner = exp.Select(expressions=[integer(1)]).from_(_table(table, own), copy=False).where(*same, copy=False)
+        condition = exp.Not(this=exp.Exists(this=inner))
+        condition.meta[_EXCEPTION] = True
+        self.where.append(condition)
+
     def absent(self, atom: Atom) -> Sql:
         return exp.Not(this=self.exists(atom, self.builder.table(atom, None)))
 
@@ -320,6 +350,7 @@ class _Query:
         alias = self.builder.alias()
         inner.tables.append((table, alias))
         inner.match(atom, alias, searched=True, guarded=False)
+        inner.except_rows(atom.relation, alias)
         return exp.Exists(this=inner.finish([integer(1)]))
 
     def plain(self, atom: Atom) -> Atom:
@@ -545,15 +576,21 @@ class _Query:
             hint = exp.JoinHint(this="BROADCAST", expressions=[exp.to_table(alias) for alias in self.sent])
             sql.set("hint", exp.Hint(expressions=[hint]))
         for number, (source, alias) in enumerate(self.tables):
-            kind, inner = (exp.Table, exp.to_identifier(source, quoted=True)) if isinstance(source, str) else (exp.Subquery, source)
-            table = kind(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier(alias)))
+            table = _table(source, alias)
             if alias in self.optional:
-                sql.join(table, on=self.optional[alias].copy(), join_type="left", copy=False)
+                sql.append("joins", exp.Join(this=table, side="LEFT", on=self.optional[alias].copy()))
             elif number == 0:
                 sql.from_(table, copy=False)
             else:
-                sql.join(table, join_type="cross", copy=False)
+                sql.append("joins", exp.Join(this=table, kind="CROSS"))
         return sql.where(*_grouped([condition.copy() for condition in self.where]), copy=False) if self.where else sql
+
+
+def _table(source: str | Sql, alias: str) -> exp.Expr:
+    named = exp.TableAlias(this=exp.to_identifier(alias))
+    if isinstance(source, str):
+        return exp.Table(this=exp.to_identifier(source, quoted=True), alias=named)
+    return exp.Subquery(this=source.copy(), alias=named)
 
 
 def _grouped(conditions: list[Sql]) -> list[Sql]:

@@ -19,7 +19,7 @@ from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.engine.watch import delta_json
 from vigilog.folder.positions import remembered
 from vigilog.language.goal import parse_goal
-from vigilog.planning.strategy import depends_on
+from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.service import models
 from vigilog.service.access import Rights
 from vigilog.service.context import REFUSALS, Context, answered

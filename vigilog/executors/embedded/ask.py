@@ -9,6 +9,7 @@ from typing import assert_never
 
 from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import DemandMachine, Plan
+from vigilog.executors.embedded.statements import Source
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import (
@@ -94,16 +95,16 @@ class Asker:
         asking = replace(plain, rules=(*self.program.rules, *plain.rules))
         asked = magic(asking, [(relation, form.pattern)], self.stored)
         derived = {rule.head.relation for rule in asking.rules} - self.stored
-        physical = {name: (name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}
-        machine = DemandMachine(asked.program, asked.levels, self.tables, physical)
+        sources = {name: Source(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}
+        machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
         question = asked.questions[relation, form.pattern]
-        return machine, machine.plan([question], {}, self.sizes), question
+        return machine, machine.plan([question], self.sizes), question
 
     def _forget(self, form: Form) -> None:
         prepared = self.machines.pop(form)
         if prepared is not None:
             machine = prepared[0]
-            for relation in machine.orders:
+            for relation in machine.made:
                 self.tables.execute(f"DROP TABLE {quote(machine.layout.tables[relation])}")
 
 

@@ -10,67 +10,32 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from vigilog.core.errors import Stopped
-from vigilog.core.schema import distinct
 from vigilog.core.values import Row, Type
+from vigilog.executors.embedded.statements import Source, Statement, WorkLayout, compiled, serve
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.syntax import Atom, Program, Rule, atoms
-from vigilog.planning.indexes import needed_indexes
-from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
-from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import AFFINITY, decoder, encoder
 from vigilog.rewriting.demand.demand import ranks
-from vigilog.rewriting.demand.transient import told_apart
-from vigilog.rewriting.maintenance.states import Change, OldState, States
-
-WORK_ROWS = 10  # what a work table is expected to hold, for the order of joins
+from vigilog.rewriting.demand.transient import transient
 
 
 class OverBudget(Stopped):
     """More rows were derived than allowed."""
 
 
-@dataclass
-class _Step:
-    """What a rule does when rows come at one place of its body."""
-
-    target: str
-    statements: list[tuple[str, dict[str, Any], bool]]  # text, parameters, whether it reads only rows that have come since
-    fetched: bool  # whether the rows are fetched, and not stored
-
-
-Plan = list[dict[str, list[_Step]]]
-
-
-class WorkLayout(Layout):
-    """Work tables beside tables of the database, which `physical` gives for some relations of the rules."""
-
-    def __init__(self, program: Program, tables: Tables, physical: Mapping[str, tuple[str, str]], label: str) -> None:
-        super().__init__(program)
-        self.base, self.physical = tables.layout, physical
-        self.label = label
-
-    @cached_property
-    def tables(self) -> Mapping[str, str]:
-        named = {name: f"{self.label}~{table}" for name, table in distinct(self.program.relations).items()}
-        return named | {name: table for name, (_, table) in self.physical.items()}
-
-    @cached_property
-    def columns(self) -> Mapping[str, tuple[str, ...]]:
-        own = {name: tuple(f"c{i}" for i in range(max(declaration.arity, 1))) for name, declaration in self.program.relations.items()}
-        return own | {name: self.base.columns[relation] for name, (relation, _) in self.physical.items()}
+Plan = list[
+    dict[str, list[tuple[Statement, bool]]]
+]  # by rank and by relation: what is to be done when rows come there, and whether only with those
 
 
 class DemandMachine:
     """The work tables of some rules on demand.
 
-    `physical` says which relations are tables of the database: the relation there, and the table. Of these, `inputs` are what rules start from, and
-    `old` are names for the state before a change. Of the rows of `told` nothing is wanted but to know them.
+    `sources` says which relations are tables of the database. Of these, `inputs` are what rules start from. Of the rows of `told` nothing is wanted but to know them.
     """
 
     def __init__(
@@ -78,50 +43,52 @@ class DemandMachine:
         program: Program,
         levels: Mapping[str, int],
         tables: Tables,
-        physical: Mapping[str, tuple[str, str]],
+        sources: Mapping[str, Source],
         inputs: Iterable[str] = (),
-        old: Mapping[str, States] | None = None,
         told: Iterable[str] = (),
     ) -> None:
-        self.tables, self.physical, self.inputs, self.old = tables, physical, set(inputs), old or {}
-        self.layout = WorkLayout(program, tables, physical, tables.label())
-        self.told = told_apart(program.rules, told)
-        self.rules = list(zip(self.told.rules, ranks(self.told.rules, levels), strict=True))
+        self.tables, self.sources, self.inputs = tables, sources, set(inputs)
+        self.layout = WorkLayout(program, tables, sources, tables.label())
+        self.transient = transient(program.rules, told)
+        self.rules = list(zip(self.transient.rules, ranks(self.transient.rules, levels), strict=True))
         self.fetched: dict[str, set[tuple[Any, ...]]] = {}  # what came to relations without a table
-        self.orders: dict[str, list[tuple[int, ...]]] = {}
+        self.made: set[str] = set()  # relations with a work table
         self.sizes: dict[str, int] = {}
         self.seen: dict[int, list[dict[str, int]]] = {}  # for each plan and rank, how much of each relation has been read
         self.derived = self.rounds = 0
         self.budget: int | None = None
         self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, step after step, if wanted
-        self.plans: dict[object, Plan] = {}
         self.reading: dict[str, tuple[str, list[Any] | None]] = {}
         self.clearing: dict[str, str] = {}
-        self.selections: dict[object, tuple[str, Mapping[str, Any]]] = {}
 
-    def plan(self, start: Iterable[str], changes: Mapping[str, Change], rows: Mapping[str, int]) -> Plan:
+    def plan(self, start: Iterable[str], rows: Mapping[str, int]) -> Plan:
         """What is to be done for rows of each relation, by rank, when rows come to the relations in `start`. It makes tables and indexes, so it is no part of a transaction."""
-        start = sorted(start)
-        key = (*start, *sorted((name, change.lost, change.gained) for name, change in changes.items()))
-        if key not in self.plans:
-            reached = set(start)
-            live: list[tuple[Rule, int]] = []
-            waiting = list(self.rules)
-            while ready := [entry for entry in waiting if all(atom.relation in reached for _, atom in self._places(entry[0]))]:
-                waiting = [entry for entry in waiting if entry not in ready]
-                live += ready
-                reached |= {rule.head.relation for rule, _ in ready}
-            steps: Plan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
-            reader = OldState(self.old, changes)
-            for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
-                if relation not in self.old and relation not in self.told.relations:
-                    self._create(relation)
-            for rule, rank in live:
-                for place, atom in self._places(rule):
-                    steps[rank].setdefault(atom.relation, []).append(self._step(rule, place, atom, reader, rows))
-            self.plans[key] = steps
-            self.tables.register()
-        return self.plans[key]
+        reached = set(start)
+        live: list[tuple[Rule, int]] = []
+        waiting = list(self.rules)
+        while ready := [entry for entry in waiting if all(atom.relation in reached for _, atom in self._places(entry[0]))]:
+            waiting = [entry for entry in waiting if all(entry is not other for other in ready)]
+            live += ready
+            reached |= {rule.head.relation for rule, _ in ready}
+        for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
+            if relation not in self.transient.relations:
+                self._create(relation)
+        found: Plan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
+        for rule, rank in live:
+            for place, atom in self._places(rule):
+                found[rank].setdefault(atom.relation, []).append(
+                    (self._statement(rule, place, atom, rows), atom.relation not in self.inputs)
+                )
+        self.tables.register()
+        return found
+
+    def warm(self, plan: Plan) -> None:
+        """Lets SQLite compile the statements of a plan, by running them over nothing."""
+        for relations in plan:
+            for statements in relations.values():
+                for statement, window in statements:
+                    for text in {statement.text, statement.whole}:
+                        self.tables.execute(text, statement.parameters | ({"since": 0, "until": 0} if window else {}))
 
     def seed(self, relation: str, rows: Iterable[Row]) -> None:
         """Puts rows into a work table."""
@@ -133,8 +100,8 @@ class DemandMachine:
         self.tables.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", stored)
         self.sizes[relation] = self.sizes.get(relation, 0) + self.tables.connection.total_changes - before
 
-    def run(self, plan: Plan, filled: Iterable[str] = ()) -> None:
-        """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`."""
+    def run(self, plan: Plan, filled: Iterable[str] = (), changed: Collection[str] = ()) -> None:
+        """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`; the tables `changed` have rows."""
         sizes, cursor, statements = self.sizes, self.tables.cursor, 0
         for relation in filled:
             sizes[relation] = 1
@@ -150,16 +117,17 @@ class DemandMachine:
                 open_[rank] = set()
                 for relation, since, until in batch:
                     seen[rank][relation] = until
-                    for step in plan[rank][relation]:
-                        found = 0
-                        for sql, parameters, window in step.statements:
-                            if window:
-                                parameters["since"], parameters["until"] = since, until
-                            cursor.execute(sql, parameters)
-                            found += self._fetch(step.target, cursor) if step.fetched else cursor.rowcount
-                        statements += len(step.statements)
+                    for statement, window in plan[rank][relation]:
+                        if statement.needs and not all(map(sizes.get, statement.needs)):
+                            continue
+                        if window:
+                            statement.parameters["since"], statement.parameters["until"] = since, until
+                        cursor.execute(statement.now(changed), statement.parameters)
+                        statements += 1
+                        target = statement.target
+                        found = self._fetch(target, cursor) if target in self.transient.relations else cursor.rowcount
                         if found:
-                            self._found(plan, step.target, found, open_)
+                            self._found(plan, target, found, open_)
                 if self.budget is not None and self.derived > self.budget:
                     raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
             self._compare()
@@ -177,7 +145,7 @@ class DemandMachine:
 
     def _compare(self) -> None:
         """Tells apart what one relation without a table has and another has not."""
-        for difference in self.told.differences:
+        for difference in self.transient.differences:
             if found := self.fetched.get(difference.one, set()) - self.fetched.get(difference.other, set()):
                 self.fetched[difference.told] = found
                 self.sizes[difference.told] = len(found)
@@ -199,14 +167,18 @@ class DemandMachine:
             return []
         if relation not in self.reading:
             decoders = [decoder(type_) for type_ in self.layout.types[relation]]
-            if relation in self.told.relations:  # a table would have made a float of any number
+            if relation in self.transient.relations:  # a table would have made a float of any number
                 decoders = [
                     (0.0).__add__ if type_.kind == "float" else d for type_, d in zip(self.layout.types[relation], decoders, strict=True)
                 ]
             plain = not any(decoders) and bool(self.layout.program.relations[relation].attributes)
             self.reading[relation] = f"SELECT * FROM {quote(self.layout.tables[relation])} ", None if plain else decoders
         sql, found = self.reading[relation]
-        rows = self.fetched[relation] if relation in self.told.relations else self.tables.execute(sql + where if where else sql, parameters)
+        rows = (
+            self.fetched[relation]
+            if relation in self.transient.relations
+            else self.tables.execute(sql + where if where else sql, parameters)
+        )
         if found is None:
             return rows if isinstance(rows, set) else rows.fetchall()
         if not self.layout.program.relations[relation].attributes:
@@ -216,7 +188,7 @@ class DemandMachine:
     def clear(self) -> None:
         """Empties what was filled."""
         for relation, size in self.sizes.items():
-            if size and relation not in self.inputs and relation not in self.told.relations:
+            if size and relation not in self.inputs and relation not in self.transient.relations:
                 if relation not in self.clearing:
                     self.clearing[relation] = f"DELETE FROM {quote(self.layout.tables[relation])}"
                 self.tables.execute(self.clearing[relation])
@@ -229,59 +201,32 @@ class DemandMachine:
 
     # -- statements
 
-    def selection(self, rule: Rule) -> tuple[str, Mapping[str, Any]]:
-        """The rows that a rule gives now, each as often as it gives it."""
-        key = rule.head, rule.body
-        if key not in self.selections:
-            chosen = select(rule, self.layout, self.tables.dialect, Choice(first=0))
-            self.selections[key] = chosen.text, chosen.parameters
-        return self.selections[key]
-
-    def expected(self, rows: Mapping[str, int]) -> dict[str, int]:
-        """How many rows each relation of the rules is expected to have, given those of the database's tables."""
-        own = {name: rows.get(relation, 0) for name, (relation, _) in self.physical.items() if name not in self.inputs}
-        return dict.fromkeys(self.layout.program.relations, WORK_ROWS) | own
-
     def _places(self, rule: Rule) -> list[tuple[int, Atom]]:
         """Where rows can come from: atoms of work tables and of inputs."""
-        tables = (self.physical.keys() - self.inputs) | self.old.keys()
+        tables = self.sources.keys() - self.inputs
         return [(place, part) for place, part in enumerate(rule.body) if isinstance(part, Atom) and part.relation not in tables]
 
-    def _step(self, rule: Rule, place: int, first: Atom, reader: OldState, rows: Mapping[str, int]) -> _Step:
+    def _statement(self, rule: Rule, place: int, first: Atom, rows: Mapping[str, int]) -> Statement:
         ordered = rule.derive(rule.head, body=(first, *(literal for index, literal in enumerate(rule.body) if index != place)))
-        statements = [self._statement(way, first.relation not in self.inputs, rows) for way in reader.rules(ordered)]
-        return _Step(rule.head.relation, statements, rule.head.relation in self.told.relations)
-
-    def _statement(self, rule: Rule, window: bool, rows: Mapping[str, int]) -> tuple[str, dict[str, Any], bool]:
-        read = {atom.relation for atom, _ in atoms(rule.body)} & self.physical.keys()
-        distinct = {name: self.tables.distinct(self.physical[name][0]) for name in read}
-        choice = Choice(first=0, rows=self.expected(rows), distinct=distinct, window="rowid" if window else "")
-        chosen = select(rule, self.layout, self.tables.dialect, choice)
-        self.serve(chosen.searches)
-        sql, target = chosen.text, rule.head.relation
-        into = "" if target in self.told.relations else f"INSERT OR IGNORE INTO {quote(self.layout.tables[target])} "
-        return into + sql, dict(chosen.parameters), window
+        window = "" if first.relation in self.inputs else "rowid"
+        target = rule.head.relation
+        into = None if target in self.transient.relations else quote(self.layout.tables[target])
+        statement = compiled(ordered, self.layout, self.tables, rows, self.serve, window=window, into=into)
+        needs = (atom.relation for number, atom in self._places(rule) if number != place)
+        statement.needs = tuple(dict.fromkeys(needs))
+        return statement
 
     def _create(self, relation: str) -> None:
-        if relation in self.orders or relation in self.physical:
+        if relation in self.made or relation in self.sources:
             return
         columns = self.layout.columns[relation]
-        listed = ", ".join(map(quote, columns))
         types: tuple[Type, ...] = self.layout.types[relation]
         defined = ", ".join(f"{quote(name)} {AFFINITY[type_.kind]} NOT NULL" for name, type_ in zip(columns, types, strict=True))
-        self.tables.create_work(self.layout.tables[relation], f"({defined}, UNIQUE ({listed}))")
-        self.orders[relation] = [tuple(range(len(columns)))]
+        self.tables.create_work(self.layout.tables[relation], f"({defined}, UNIQUE ({', '.join(map(quote, columns))}))")
+        self.made.add(relation)
 
     def serve(self, searches: Iterable[Search]) -> None:
         """Makes the indexes that these searches need and that are not there yet."""
         for search in searches:
-            if search.relation in self.physical and search.relation not in self.inputs:
-                self.tables.serve([Search(self.physical[search.relation][0], search.columns)])
-                continue
             self._create(search.relation)
-            columns, table = self.layout.columns[search.relation], self.layout.tables[search.relation]
-            known = self.orders.setdefault(search.relation, [tuple(range(len(columns)))])
-            for order in needed_indexes([search.columns], known):
-                over = ", ".join(quote(columns[column]) for column in order)
-                self.tables.execute(f"CREATE INDEX {quote(f'{self.layout.label}~{table} by {order}')} ON {quote(table)} ({over})")
-                known.append(order)
+            serve(self.tables, self.layout, search)

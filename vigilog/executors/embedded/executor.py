@@ -35,14 +35,16 @@ class EmbeddedEvaluation:
         resident: bool = False,
         connection: sqlite3.Connection | None = None,
         kept: Collection[str] = (),
+        functional: Collection[str] = (),
     ) -> None:
         """Evaluates a plain program (see `rewriting.passes`) over the given rows; `resident` tables are there to be changed afterwards.
 
-        With a `connection` the tables are in a file; those of the relations in `kept` are there already.
+        With a `connection` the tables are in a file; those of the relations in `kept` are there already. In relations that are `functional` the last column follows from the others.
         """
         started = time.perf_counter()
         self.program, self.watch = program, watch
-        self.tables = Tables(FileLayout(program) if connection else Layout(program), watch, resident=resident, connection=connection)
+        layout = (FileLayout if connection else Layout)(program, functional=functional)
+        self.tables = Tables(layout, watch, resident=resident, connection=connection)
         self.kept = kept
         self.stats = Stats("embedded")
         try:

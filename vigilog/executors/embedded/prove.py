@@ -9,13 +9,14 @@ question takes too long, the next one is tried, and then each with twice the bou
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
+from vigilog.executors.embedded.statements import Source, Work
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Program
+from vigilog.language.syntax import Program, atoms
 from vigilog.rewriting.demand.magic import linear_patterns, magic
 
 FIRST_BOUND = 500
@@ -26,17 +27,20 @@ BOUND_BY_ROWS = 50  # at most so many rows are derived for each row in doubt, in
 class Prover:
     """Proofs of rows of one recursive component, from what is below it and its own rules."""
 
-    def __init__(self, program: Program, component: Component, tables: Tables, rows: Mapping[str, int]) -> None:
-        self.tables = tables
+    def __init__(
+        self, program: Program, component: Component, tables: Tables, rows: Mapping[str, int], work: Work, filled: Collection[str]
+    ) -> None:
+        self.tables, self.filled = tables, filled
         own = replace(program, rules=component.rules)
         full = {relation: "b" * max(program.relations[relation].arity, 0) for relation in component.relations}
         self.patterns = {relation: linear_patterns(own, relation) or [full[relation]] for relation in component.relations}
         goals = [(relation, pattern) for relation, patterns in self.patterns.items() for pattern in patterns]
         asked = magic(own, goals)
-        physical = {name: (name, tables.layout.tables[name]) for name in program.relations if name not in component.relations}
-        self.machine = DemandMachine(asked.program, asked.levels, tables, physical)
+        below = {atom.relation for rule in component.rules for atom, _ in atoms(rule.body)} - set(component.relations)
+        sources = {name: Source(name, tables.layout.tables[name], work(name, "minus")) for name in sorted(below)}
+        self.machine = DemandMachine(asked.program, asked.levels, tables, sources)
         self.questions = asked.questions
-        self.plans: dict[tuple[str, str], Plan] = {goal: self.machine.plan([asked.questions[goal]], {}, rows) for goal in goals}
+        self.plans: dict[tuple[str, str], Plan] = {goal: self.machine.plan([asked.questions[goal]], rows) for goal in goals}
         self.used = self.tired = False
         self.spent: dict[tuple[str, str], int] = {}
 
@@ -59,6 +63,10 @@ class Prover:
         """The table of rows that have a proof."""
         return quote(self.machine.layout.tables[relation])
 
+    def warm(self) -> None:
+        for plan in self.plans.values():
+            self.machine.warm(plan)
+
     def clear(self) -> None:
         if self.used:
             self.machine.clear()
@@ -74,7 +82,7 @@ class Prover:
         before = machine.derived
         machine.budget = before + bound
         try:
-            machine.run(self.plans[goal])
+            machine.run(self.plans[goal], changed=self.filled)
         except OverBudget:
             return False
         finally:

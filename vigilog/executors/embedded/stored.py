@@ -1,86 +1,97 @@
 """Keeps the stored relations of one component true: delete and rederive, with work in proportion to the change.
 
-1. Rows that may have lost a proof are found (`losing`), for a recursive component to a fixpoint. When they are many, another proof is looked for first (`prove.py`).
-2. They are taken out, and those that still have a proof (`proving`) put back.
-3. Rows with a new proof are found (`gaining`), to a fixpoint, and put in.
+1. Rows that may have lost a proof (D) are listed in `minus`; in a recursion to a fixpoint. When they are many, another proof is looked for first (`prove.py`).
+2. Those that still have a proof (R) are taken off the list again.
+3. Rows with a new proof (I) are put into the relation and listed in `plus`; what they prove of what is listed in `minus` is taken off, and so on.
 
-What was found is in work tables whose rows are numbered as they come, so that a round reads what the last one found, and nothing is copied. `minus` and `plus` hold the net change in the end.
+The rules are those of the plan (`rewriting/maintenance/plan.py`). Rows of the lists are numbered as they come, so that a round reads what the last one found, and nothing is copied. In the end `minus` and `plus` hold
+the net change; what is lost leaves the relation when the transaction ends, for others read the old state until then (`statements.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from vigilog.executors.embedded.prove import Prover
+from vigilog.executors.embedded.statements import Source, Statement, Work, WorkLayout, compiled, in_both_states, serve
 from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.executors.fixpoint import recursive_positions
-from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Program, Rule, atoms
-from vigilog.planning.select import Choice, select
+from vigilog.language.syntax import Atom, Program
+from vigilog.planning.order import Search
+from vigilog.rewriting.maintenance.plan import ComponentPlan
+from vigilog.rewriting.maintenance.rules import Variant
 from vigilog.rewriting.maintenance.states import Change
-from vigilog.rewriting.maintenance.variants import CANDIDATE, GAINED, LOST, NEW, RECENT, Variant, gaining, losing, proving
 
 DOUBTFUL, MOST_DOUBTFUL = 64, 100_000  # from so many rows in a round, another proof is looked for before they are deleted
-Runs = list[tuple[str, dict[str, Any], str]]  # a statement, its parameters, the relation it finds rows of
+LISTS = ("minus", "plus", "back")
+
+Settle = Callable[[str, str, int, int], int]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A statement, the list of a relation that it adds to, the table that it starts from, and tables that must have rows for it to find any."""
+
+    statement: Statement
+    relation: str
+    kind: str
+    start: str
+    needs: frozenset[str]
 
 
 @dataclass
 class _Search:
-    """Statements to begin with, and for each relation those that follow its recent rows."""
+    """What is run first, and what follows the recent rows of each list."""
 
-    first: Runs = field(default_factory=list)
-    then: dict[str, Runs] = field(default_factory=dict)
+    first: list[_Run] = field(default_factory=list)
+    then: dict[tuple[str, str], list[_Run]] = field(default_factory=dict)
 
 
 class StoredComponent:
-    """The relations of a component. `work(relation, kind)` names the tables for what comes and goes."""
+    """The relations of a component. `work(relation, kind)` names the lists of what comes and goes; `filled` are those of all relations that have rows."""
 
     def __init__(
-        self, program: Program, component: Component, tables: Tables, sizes: Mapping[str, int], work: Callable[[str, str], str]
+        self, plan: ComponentPlan, program: Program, tables: Tables, sizes: Mapping[str, int], work: Work, filled: set[str]
     ) -> None:
-        self.component, self.tables, self.sizes, self.work = component, tables, sizes, work
-        self.own = {relation: quote(tables.layout.tables[relation]) for relation in component.relations}
-        self.columns = {relation: ", ".join(map(quote, tables.layout.columns[relation])) for relation in component.relations}
-        self.prover = Prover(program, component, tables, sizes) if component.recursive else None
-        self.plans: dict[object, tuple[_Search, _Search]] = {}
-        self.proofs: _Search | None = None
-        self.linear = all(len(recursive_positions(rule, component)) <= 1 for rule in component.rules)
-        self.put_in = {
-            (relation, kind): f"INSERT INTO {self.own[relation]} SELECT {self.columns[relation]} FROM {self._table(relation, kind)} "
-            f"WHERE {tables.numbering(relation)} > ?"
-            for relation in component.relations
-            for kind in ("back", "plus")
+        self.plan, self.component, self.tables, self.sizes, self.work, self.filled = plan, plan.component, tables, sizes, work, filled
+        relations = self.component.relations
+        self.own = {relation: quote(tables.layout.tables[relation]) for relation in relations}
+        self.columns = {relation: ", ".join(map(quote, tables.layout.columns[relation])) for relation in relations}
+        for relation in relations:
+            for kind in LISTS:
+                tables.create_numbered(relation, work(relation, kind))
+        self.layout = self._layout(program)
+        self.prover = Prover(program, self.component, tables, sizes, work, filled) if self.component.recursive else None
+        self.linear = all(len(recursive_positions(rule, self.component)) <= 1 for rule in self.component.rules)
+        self.losing, self.proving, self.gaining = self._plan()
+        self.put_in = {name: f"INSERT INTO {self.own[name]} {self._since(name, 'plus')}" for name in relations}
+        columns = {name: [*map(quote, tables.layout.columns[name])] for name in relations}
+        self.take_off = {
+            name: f"DELETE FROM {self._table(name, 'minus')} WHERE " + among(columns[name], f"({self._since(name, 'back')})")
+            for name in relations
         }
         self.doubtful = DOUBTFUL
         self.derived = self.rounds = 0
-        for relation in component.relations:
-            for kind in ("minus", "plus", "back"):
-                tables.create_numbered(relation, work(relation, kind))
 
-    def maintain(self, changes: Mapping[str, Change]) -> dict[str, Change]:
+    def maintain(self) -> dict[str, Change]:
         """Brings the relations up to date with changes of what they read; gives their own."""
         self.derived = self.rounds = 0
-        lose, gain = self._plan(changes)
-        gone = self._run(lose, "minus", self._doubt) if lose.first else {}
+        gone = self._fixpoint(self.losing, self.losing.then, self._doubt)
         if self.prover:
             self.prover.clear()
-        for relation in gone:
-            self._delete(self.own[relation], relation, "minus")
-        back = self._derive(self._proofs(gone.keys()), "back") if gone else {}
-        for relation, number in back.items():
-            gone[relation] -= number
-            self._delete(self._table(relation, "minus"), relation, "back")
-            self._clear(relation, "back")
-        came = self._derive(gain, "plus") if gain.first else {}
-        for relation in gone.keys() & came.keys():
-            self._cancel(relation, gone, came)
-        found = {relation: Change(gone.get(relation, 0) > 0, came.get(relation, 0) > 0) for relation in gone.keys() | came.keys()}
-        return {relation: change for relation, change in found.items() if change.lost or change.gained}
-
-    def prepare(self, changes: Mapping[str, Change]) -> None:
-        """Nothing needs to be made before a transaction."""
+        if gone:
+            self._take_off(self._fixpoint(self.proving, self.proving.then, self._settle), gone)
+        came = self._fixpoint(self.gaining, self._joint(), self._settle)
+        if came:
+            self._take_off(came, gone)
+            for relation in (name for name, kind in came if kind == "plus" and self.linear):
+                self.tables.execute(self.put_in[relation], (0,))
+        found = {name: Change(gone.get((name, "minus"), 0) > 0, came.get((name, "plus"), 0) > 0) for name in self.component.relations}
+        for name, change in found.items():
+            if not change.lost:
+                self.filled.discard(self.work(name, "minus"))
+        return {name: change for name, change in found.items() if change.lost or change.gained}
 
     def forget(self) -> None:
         """A transaction was taken back."""
@@ -88,60 +99,79 @@ class StoredComponent:
             self.prover.machine.forget()
             self.prover.used = False
 
+    def warm(self) -> None:
+        """Lets SQLite compile the statements, by running them over nothing."""
+        for search in (self.losing, self.proving, self.gaining):
+            for run, window in [(run, {}) for run in search.first] + [
+                (run, {"since": 0, "until": 0}) for runs in search.then.values() for run in runs
+            ]:
+                for text in {run.statement.text, run.statement.whole}:
+                    self.tables.execute(text, run.statement.parameters | window)
+        if self.prover:
+            self.prover.warm()
+
     # -- rounds
 
-    def _run(self, search: _Search, kind: str, settle: Callable[[str, int, int], int]) -> dict[str, int]:
-        """Finds rows to a fixpoint, in the tables of a kind; gives their numbers. `settle` is told each window of new rows, and gives how many of them stay."""
-        total: dict[str, int] = {}
-        windows = self._round(search.first, {}, total, settle)
-        while windows and search.then:
-            runs = [(run, window) for relation, window in windows.items() for run in search.then.get(relation, ())]
-            windows = self._round([run for run, _ in runs], {id(run): window for run, window in runs}, total, settle)
-        return {relation: number for relation, number in total.items() if number}
+    def _fixpoint(self, search: _Search, then: Mapping[tuple[str, str], list[_Run]], settle: Settle) -> dict[tuple[str, str], int]:
+        """Finds rows of lists to a fixpoint; gives their numbers. `settle` is told each window of new rows, and gives how many of them stay."""
+        total: dict[tuple[str, str], int] = {}
+        windows = self._round([(run, (0, 0)) for run in search.first if run.start in self.filled], total, settle)
+        while windows and then:
+            runs = [(run, window) for key, window in windows.items() for run in then.get(key, ())]
+            windows = self._round(runs, total, settle)
+        return {key: number for key, number in total.items() if number}
 
     def _round(
-        self, runs: Runs, windows: Mapping[int, tuple[int, int]], total: dict[str, int], settle: Callable[[str, int, int], int]
-    ) -> dict[str, tuple[int, int]]:
+        self, runs: Iterable[tuple[_Run, tuple[int, int]]], total: dict[tuple[str, str], int], settle: Settle
+    ) -> dict[tuple[str, str], tuple[int, int]]:
         """Runs statements, each over its window; gives the windows of what they found."""
-        fresh: dict[str, int] = {}
-        execute = self.tables.execute
-        for run in runs:
-            sql, parameters, target = run
-            if windows:
-                parameters["since"], parameters["until"] = windows[id(run)]
-            number = execute(sql, parameters).rowcount
+        fresh: dict[tuple[str, str], int] = {}
+        execute, filled = self.tables.execute, self.filled
+        for run, (since, until) in runs:
+            if not run.needs <= filled:
+                continue
+            statement = run.statement
+            if until:
+                statement.parameters["since"], statement.parameters["until"] = since, until
+            number = execute(statement.now(filled), statement.parameters).rowcount
             if number:
-                fresh[target] = fresh.get(target, 0) + number
+                key = run.relation, run.kind
+                fresh[key] = fresh.get(key, 0) + number
         self.rounds += 1
         found = {}
-        for relation, number in fresh.items():
+        for key, number in fresh.items():
             self.derived += number
-            since = total.get(relation, 0)
-            kept = settle(relation, since, number)
-            total[relation] = since + kept
+            since = total.get(key, 0)
+            kept = settle(*key, since, number)
+            total[key] = since + kept
             if kept:
-                found[relation] = (since, since + kept)
+                filled.add(self.work(*key))
+                found[key] = (since, since + kept)
         return found
 
-    def _derive(self, search: _Search, kind: str) -> dict[str, int]:
-        """Finds rows to a fixpoint, and puts them into the relations: at the end, unless a rule reads them beside the recent ones."""
+    def _settle(self, relation: str, kind: str, since: int, number: int) -> int:
+        """Shows recent rows where rules read them beside others: in the relation, or by taking them off the list of what is gone."""
+        if not self.linear:
+            self.tables.execute((self.put_in if kind == "plus" else self.take_off)[relation], (since,))
+        return number
 
-        def settle(relation: str, since: int, number: int) -> int:
-            if not self.linear:
-                self.tables.execute(self.put_in[relation, kind], (since,))
-            return number
+    def _take_off(self, found: Mapping[tuple[str, str], int], gone: dict[tuple[str, str], int]) -> None:
+        """What was found to have a proof is not gone."""
+        for relation, number in [(name, number) for (name, kind), number in found.items() if kind == "back"]:
+            if self.linear:
+                self.tables.execute(self.take_off[relation], (0,))
+            self.tables.execute(f"DELETE FROM {self._table(relation, 'back')}")
+            self.filled.discard(self.work(relation, "back"))
+            gone[relation, "minus"] -= number
+            if not gone[relation, "minus"]:
+                self.filled.discard(self.work(relation, "minus"))
 
-        found = self._run(search, kind, settle)
-        for relation in found if self.linear else ():
-            self.tables.execute(self.put_in[relation, kind], (0,))
-        return found
-
-    def _doubt(self, relation: str, since: int, number: int) -> int:
+    def _doubt(self, relation: str, kind: str, since: int, number: int) -> int:
         """Rows that have another proof are not lost; looked for only when there are many."""
         if self.prover is None or not (number >= self.doubtful or self.prover.used):
             return number
         table, place = self._table(relation, "minus"), self.tables.numbering(relation)
-        recent = f"(SELECT {self.columns[relation]} FROM {table} WHERE {place} > {since})"
+        recent = f"({self._since(relation, 'minus').replace('?', str(since))})"
         if number >= self.doubtful:
             before = self.prover.machine.derived
             self.prover.prove(relation, recent, number)
@@ -154,79 +184,84 @@ class StoredComponent:
                 min(2 * self.doubtful, MOST_DOUBTFUL) if kept > 0.9 * number else max(self.doubtful // 2, min(self.doubtful, DOUBTFUL))
             )
         if 0 < kept < number:  # the rows that stay are numbered anew, without gaps
-            listed = self.columns[relation]
-            rows = self.tables.execute(f"SELECT {listed} FROM {table} WHERE {place} > {since}").fetchall()
+            rows = self.tables.execute(self._since(relation, "minus"), (since,)).fetchall()
             self.tables.execute(f"DELETE FROM {table} WHERE {place} > {since}")
             self.tables.connection.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' for _ in rows[0])})", rows)
         return kept
 
-    # -- net changes
-
-    def _cancel(self, relation: str, gone: dict[str, int], came: dict[str, int]) -> None:
-        """What went and came again has not changed."""
-        minus, plus, back = (self._table(relation, kind) for kind in ("minus", "plus", "back"))
-        listed = self.columns[relation]
-        number = self.tables.execute(f"INSERT INTO {back} SELECT {listed} FROM {plus} INTERSECT SELECT {listed} FROM {minus}").rowcount
-        if number:
-            self._delete(minus, relation, "back")
-            self._delete(plus, relation, "back")
-            self._clear(relation, "back")
-            gone[relation] -= number
-            came[relation] -= number
-
-    def _delete(self, table: str, relation: str, kind: str) -> None:
-        """Deletes from a table the rows of a work table."""
-        columns = [*map(quote, self.tables.layout.columns[relation])]
-        self.tables.execute(f"DELETE FROM {table} WHERE {among(columns, self._table(relation, kind))}")
-
-    def _clear(self, relation: str, kind: str) -> None:
-        self.tables.execute(f"DELETE FROM {self._table(relation, kind)}")
+    def _since(self, relation: str, kind: str) -> str:
+        """The rows of a list after some number."""
+        return f"SELECT {self.columns[relation]} FROM {self._table(relation, kind)} WHERE {self.tables.numbering(relation)} > ?"
 
     def _table(self, relation: str, kind: str) -> str:
         return quote(self.work(relation, kind))
 
     # -- statements
 
-    def _plan(self, changes: Mapping[str, Change]) -> tuple[_Search, _Search]:
-        """How to find what is lost and what is gained, for relations that changed in certain ways; made once for each such combination."""
-        key = tuple(sorted((name, change.lost, change.gained) for name, change in changes.items()))
-        if key not in self.plans:
-            lose, gain = _Search(), _Search()
-            for rule in self.component.rules:
-                for search, find, kind in ((lose, losing, "minus"), (gain, gaining, "plus")):
-                    search.first += [self._statement(rule, variant, kind) for variant in find(rule, changes)]
-                    for place in recursive_positions(rule, self.component):
-                        read = rule.body[place]
-                        assert isinstance(read, Atom), "a place of an atom"
-                        search.then.setdefault(read.relation, []).extend(self._statement(rule, v, kind) for v in find(rule, changes, place))
-            self.plans[key] = lose, gain
-        return self.plans[key]
+    def _layout(self, program: Program) -> WorkLayout:
+        states = self.plan.states
+        sources = in_both_states(states, self.tables, self.work)
+        for relation in self.component.relations:  # while it is changed, what it had and what has come to it are known alike
+            sources[relation] = Source(relation, self.tables.layout.tables[relation])
+            sources[self.plan.red[relation]] = Source(relation, self.work(relation, "back"))
+        declarations = [replace(program.relations[source.relation], relation=name) for name, source in sources.items()]
+        return WorkLayout(replace(program, declarations=tuple(declarations), rules=()), self.tables, sources, self.tables.label())
 
-    def _proofs(self, relations: Collection[str]) -> _Search:
-        """How to find rows among those gone that still have a proof."""
-        if self.proofs is None:
-            self.proofs = _Search()
-            for rule in self.component.rules:
-                self.proofs.first.append(self._statement(rule, proving(rule), "back"))
-                for place in recursive_positions(rule, self.component):
-                    read = rule.body[place]
-                    assert isinstance(read, Atom), "a place of an atom"
-                    self.proofs.then.setdefault(read.relation, []).append(self._statement(rule, proving(rule, place), "back"))
-        return _Search([run for run in self.proofs.first if run[2] in relations], self.proofs.then)
+    def _plan(self) -> tuple[_Search, _Search, _Search]:
+        """How to find what may be lost, what of it has a proof, and what is new."""
+        losing, proving, gaining = _Search(), _Search(), _Search()
+        own, states, red = set(self.component.relations), self.plan.states, self.plan.red
+        lists = {states[name].lost: (name, "minus") for name in own} | {states[name].gained: (name, "plus") for name in own}
+        lists |= {red[name]: (name, "back") for name in own}
+        for variant in self.plan.deletions:
+            self._add(losing, variant, "minus", lists)
+        for variant in self.plan.insertions:
+            self._add(gaining, variant, "plus", lists)
+            if variant.first.relation in lists:  # what has come back counts like what has come
+                self._add(gaining, _starting(variant, red[lists[variant.first.relation][0]]), "plus", lists)
+        for variant in self.plan.rederivations:
+            self._add(proving, variant, "back", lists, first=True)
+            for place, literal in enumerate(variant.rule.body):
+                name = next((name for name in own if isinstance(literal, Atom) and literal.relation == states[name].new), None)
+                for start in (red[name], states[name].gained) if name is not None else ():
+                    self._add(proving, _starting(replace(variant, changed=place), start), "back", lists)
+        return losing, proving, gaining
 
-    def _statement(self, rule: Rule, variant: Variant, kind: str) -> tuple[str, dict[str, Any], str]:
-        tables = {LOST: "minus", GAINED: "plus", RECENT: kind, CANDIDATE: "minus"}
+    def _joint(self) -> dict[tuple[str, str], list[_Run]]:
+        """What follows recent rows while new ones come: more new ones, and proofs of what is listed as gone."""
+        keys = self.gaining.then.keys() | self.proving.then.keys()
+        return {key: [*self.gaining.then.get(key, ()), *self.proving.then.get(key, ())] for key in keys}
 
-        def table(index: int, atom: Atom) -> str:
-            source = variant.sources[index]
-            return self.tables.layout.tables[atom.relation] if source == NEW else self.work(atom.relation, tables[source])
+    def _add(self, search: _Search, variant: Variant, kind: str, lists: Mapping[str, tuple[str, str]], *, first: bool = False) -> None:
+        rule, start = variant.rule, variant.first.relation
+        relation = next(
+            name for name in self.component.relations if rule.head.relation in (*self.plan.states[name].names, self.plan.red[name])
+        )
+        recent = start in lists and not first
+        window = self.tables.numbering(lists[start][0]) if recent else ""
+        into = self._table(relation, kind)
+        statement = compiled(rule, self.layout, self.tables, self.sizes, self._serve, first=variant.changed, window=window, into=into)
+        sources = self.layout.sources
+        needs = {
+            sources[literal.relation].table
+            for place, literal in enumerate(rule.body)
+            if isinstance(literal, Atom)
+            and place != variant.changed
+            and sources[literal.relation].table != self.layout.base.tables[sources[literal.relation].relation]
+        }
+        run = _Run(statement, relation, kind, sources[start].table, frozenset(needs))
+        if recent:
+            search.then.setdefault(lists[start], []).append(run)
+        else:
+            search.first.append(run)
 
-        read = variant.rule.body[variant.first]
-        recent = variant.sources[variant.first] == RECENT and isinstance(read, Atom)
-        window = self.tables.numbering(read.relation) if recent and isinstance(read, Atom) else ""
-        distinct = {atom.relation: self.tables.distinct(atom.relation) for atom, _ in atoms(variant.rule.body)}
-        choice = Choice(variant.first, table, self.sizes, distinct, window=window)
-        chosen = select(variant.rule, self.tables.layout, self.tables.dialect, choice)
-        self.tables.serve(chosen.searches)
-        sql = chosen.text
-        return f"INSERT OR IGNORE INTO {quote(self.work(rule.head.relation, kind))} {sql}", dict(chosen.parameters), rule.head.relation
+    def _serve(self, searches: Iterable[Search]) -> None:
+        for search in searches:
+            serve(self.tables, self.layout, search)
+
+
+def _starting(variant: Variant, start: str) -> Variant:
+    """The variant that reads what changed from another relation."""
+    body = [*variant.rule.body]
+    body[variant.changed] = replace(variant.first, relation=start)
+    return replace(variant, rule=variant.rule.derive(variant.rule.head, body=tuple(body)))

@@ -56,7 +56,8 @@ class Tables:
         self.decoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}
         self.stopped: BaseException | None = None
         self.durable = connection is not None
-        self.made: set[str] = set()  # the work tables
+        self.made: set[str] = set()  # the work tables,
+        self.work_orders: dict[str, list[Order]] = {}  # and their indexes
         self.connection = connection or _private(resident)
         self.cursor = self.connection.cursor()
         self.attach()
@@ -78,10 +79,11 @@ class Tables:
         types = self.layout.types[relation]
         columns = [f"{quote(name)} {AFFINITY[t.kind]} NOT NULL" for name, t in zip(self.layout.columns[relation], types, strict=True)]
         name = quote(table or self.layout.tables[relation])
-        key = ", ".join(map(quote, self.layout.columns[relation]))
+        determining = self.layout.columns[relation][:-1] if relation in self.layout.functional else self.layout.columns[relation]
+        key = ", ".join(map(quote, determining))
         if table is None:
             self.execute(f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
-            self.orders[relation] = [tuple(range(len(types))), *self._known_orders(relation)]
+            self.orders[relation] = [tuple(range(len(determining))), *self._known_orders(relation)]
         else:
             self.create_work(table, f"({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
         return name
@@ -176,10 +178,18 @@ class Tables:
                     self.added.append((relation, order))
                 self.orders[relation].append(order)
 
+    def serve_work(self, table: str, columns: Sequence[str], searched: frozenset[int]) -> None:
+        """Makes the index that a search in a work table needs, unless it is there."""
+        known = self.work_orders.setdefault(table, [tuple(range(len(columns)))])
+        for order in needed_indexes([searched], known):
+            over = ", ".join(quote(columns[column]) for column in order)
+            self.execute(f"CREATE INDEX {quote(f'{table} by {order}')} ON {quote(table)} ({over})")
+            known.append(order)
+
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
         """What is done inside happens as a whole, or, after an error or without `keep`, not at all. Indexes made inside stay."""
-        within = self.connection.in_transaction
+        within, before = self.connection.in_transaction, self.added
         self.added = []
         self.execute("SAVEPOINT vigilog" if within else "BEGIN IMMEDIATE" if self.durable else "BEGIN")
         try:
@@ -189,8 +199,11 @@ class Tables:
         except BaseException:
             self._roll_back(within)
             raise
-        if not keep:
-            self._roll_back(within)
+        else:
+            if not keep:
+                self._roll_back(within)
+        finally:
+            self.added = [*before, *self.added] if within else []
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:

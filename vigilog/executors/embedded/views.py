@@ -20,15 +20,13 @@ from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import Watch
 from vigilog.language.goal import Goal
-from vigilog.language.syntax import Program
-from vigilog.rewriting.maintenance.external import external
-from vigilog.rewriting.program.relevant import relevant
+from vigilog.rewriting.maintenance.plan import Plan
 
 ENOUGH = 200_000  # rows derived on demand for one transaction, until it is known what recomputing costs
 
 
 class EmbeddedViews:
-    """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept, some of them `counted`.
+    """See `Views`. The plan says whose changes are told, and what is kept.
 
     A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict`, refused. With a `connection`, the tables are
     in the file it leads to, where those of the relations in `kept` are as they should be. Raises TooManyRows if a recursion to be stored has more rows than `most`.
@@ -36,26 +34,23 @@ class EmbeddedViews:
 
     def __init__(
         self,
-        program: Program,
-        views: Iterable[str],
+        plan: Plan,
         rows: Mapping[str, Iterable[Row]],
-        stored: Collection[str] = (),
-        counted: Collection[str] = (),
         budget: int | None = None,
         strict: bool = False,
         connection: sqlite3.Connection | None = None,
         kept: Collection[str] = (),
         most: int | None = None,
     ) -> None:
-        self.views, self.stored, self.budget, self.strict, self.enough = tuple(views), stored, budget, strict, ENOUGH
-        needed = relevant(program, [*self.views, *rows])
-        stored_part = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation in stored))
-        self.on_demand = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation not in stored))
-        self.evaluation = EmbeddedEvaluation(stored_part, rows, Watch(max_rows=most), resident=True, connection=connection, kept=kept)
+        self.plan, self.budget, self.strict, self.enough = plan, budget, strict, ENOUGH
+        stored = replace(plan.stored, declarations=(*plan.stored.declarations, *plan.beside.values()))
+        self.evaluation = EmbeddedEvaluation(
+            stored, rows, Watch(max_rows=most), resident=True, connection=connection, kept=kept, functional=plan.beside
+        )
         self.tables, self.stats = self.evaluation.tables, self.evaluation.stats
-        self.maintainer = Maintainer(stored_part, self.tables, external(needed, stored) if self.on_demand.rules else None, counted)
-        self.asker = Asker(program, stored, self.tables, self.maintainer.sizes)
-        self.reasoner = Reasoner(program, self.tables, self.maintainer.sizes)
+        self.maintainer = Maintainer(plan, self.tables, kept)
+        self.asker = Asker(plan.program, plan.kept, self.tables, self.maintainer.sizes)
+        self.reasoner = Reasoner(plan.program, self.tables, self.maintainer.sizes)
         self.contents = {name: self.tables.contents(name) for name in rows}
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
@@ -69,27 +64,27 @@ class EmbeddedViews:
 
     def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
         began, statements, undefined = time.perf_counter(), self.tables.statements, self.tables.undefined
-        deltas, reason = self._change(changes, settle, keep=keep)
-        self.stats = Stats(
-            "embedded",
-            ms=(time.perf_counter() - began) * 1000,
-            rounds=self.maintainer.rounds,
-            derived=self.maintainer.derived,
-            statements=self.tables.statements - statements,
-            undefined=self.tables.undefined - undefined,
-            recomputed=reason,
-        )
+        stats = Stats("embedded")
+
+        def settled(found: Mapping[str, Delta]) -> None:  # what follows may be another change, which counts for itself
+            stats.rounds, stats.derived = self.maintainer.rounds, self.maintainer.derived
+            stats.statements, stats.undefined = self.tables.statements - statements, self.tables.undefined - undefined
+            settle(found)
+
+        deltas, stats.recomputed = self._change(changes, settled, keep=keep)
+        stats.ms = (time.perf_counter() - began) * 1000
+        self.stats = stats
         return deltas
 
     def _change(self, changes: Mapping[str, Delta], settle: Settle, *, keep: bool) -> tuple[dict[str, Delta], str]:
         """The changes of the views, and why they had to be recomputed, if they had."""
         budget = self.enough if self.budget is None else self.budget
         try:
-            return self.maintainer.apply(changes, self.views, settle, keep=keep, budget=budget), ""
+            return self.maintainer.apply(changes, self.plan.told, settle, keep=keep, budget=budget), ""
         except OverBudget as reason:
             if self.strict:
                 raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
-            deltas = self.maintainer.recompute(changes, self.views, self.on_demand, settle, keep=keep)
+            deltas = self.maintainer.recompute(changes, self.plan.told, settle, keep=keep)
             self.enough = max(ENOUGH, self.maintainer.derived)  # so much may be derived on demand before recomputing is cheaper
             return deltas, reason.message
 

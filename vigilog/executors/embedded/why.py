@@ -13,7 +13,8 @@ from itertools import count
 
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
-from vigilog.executors.embedded.demand import DemandMachine, Plan, WorkLayout
+from vigilog.executors.embedded.demand import DemandMachine, Plan
+from vigilog.executors.embedded.statements import Source, WorkLayout, expected
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.printer import show_literal, show_statement
 from vigilog.language.syntax import (
@@ -79,10 +80,10 @@ class Reasoner:
         if relation not in self.machines:
             pattern = "b" * self.program.relations[relation].arity
             asked: Asked = magic(self.program, [(relation, pattern)], factoring=False)
-            physical = {name: (name, self.tables.layout.tables[name]) for name in self.program.relations if name not in self.derived}
-            machine = DemandMachine(asked.program, asked.levels, self.tables, physical)
+            sources = {name: Source(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in self.derived}
+            machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
             question = asked.questions[relation, pattern]
-            self.machines[relation] = machine, machine.plan([question], {}, self.sizes), question
+            self.machines[relation] = machine, machine.plan([question], self.sizes), question
         return self.machines[relation]
 
 
@@ -191,9 +192,9 @@ class _Search:
         attributes = tuple(Attribute(variable.name, "", variable.type) for variable in shown)
         machine = self.machine
         program = replace(machine.layout.program, declarations=(*machine.layout.program.declarations, Declaration(INSTANCE, attributes)))
-        layout = WorkLayout(program, machine.tables, machine.physical, machine.layout.label)
+        layout = WorkLayout(program, machine.tables, machine.sources, machine.layout.label)
         asking = rule.derive(Atom(INSTANCE, tuple(shown)), body=(rule.head, *rule.body))
-        rows = machine.expected(self.reasoner.sizes) | {relation: size * size for relation, size in machine.sizes.items()}
+        rows = expected(machine.layout, self.reasoner.sizes) | {relation: size * size for relation, size in machine.sizes.items()}
         chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=rows))
         machine.serve(chosen.searches)
         return _Instances(chosen.text, chosen.parameters, shown)

@@ -22,6 +22,7 @@ from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Declaration, Program
 from vigilog.rewriting.demand.magic import magic
+from vigilog.rewriting.maintenance.plan import plan
 from vigilog.rewriting.program.normalize import normalize
 from vigilog.rewriting.program.relevant import relevant
 
@@ -88,7 +89,7 @@ def proofs(program: Program, relation: str, rows: Sequence[Row], given: Given) -
     number = sum(given[name].rows for name in base)
     if number > MOST_ROWS_FOR_PROOFS:
         raise DataError(f"a proof of {relation} may rest on {number} rows, which are too many to bring to one place", "why")
-    with closing(EmbeddedViews(needed, (), {name: given[name].collect() for name in base})) as views:
+    with closing(EmbeddedViews(plan(needed, ()), {name: given[name].collect() for name in base})) as views:
         return views.proofs(relation, rows)
 
 

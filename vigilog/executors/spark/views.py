@@ -22,13 +22,13 @@ from vigilog.executors.spark import demand
 from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark import stored as keeping
 from vigilog.executors.spark.demand import DemandMachine
-from vigilog.executors.spark.rules import ViewRules, view_rules
 from vigilog.executors.spark.stored import Kept, Snapshot
 from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import Goal
-from vigilog.language.syntax import Program
+from vigilog.rewriting.maintenance.on_demand import on_demand
+from vigilog.rewriting.maintenance.plan import Plan
 from vigilog.spark.session import session
 
 if TYPE_CHECKING:
@@ -40,28 +40,24 @@ Sources = Mapping[str, Iterable[Row] | Place | Kept]
 
 
 class SparkViews:
-    """See `Views`. `views` are the relations whose changes are told; of these and of what they are derived from, `stored` are kept, some of them `counted`. A base relation comes from a source, and from what the
-    program itself states.
+    """See `Views`. The plan says whose changes are told, and what is kept. A base relation comes from a source, and from what the program itself states.
 
     A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict` and some view is not stored, refused.
     """
 
     def __init__(
         self,
-        program: Program,
-        views: Iterable[str],
+        plan: Plan,
         sources: Sources,
-        stored: Collection[str] = (),
-        counted: Collection[str] = (),
         watch: Watch | None = None,
         stated: Mapping[str, Collection[Row]] | None = None,
         budget: int | None = None,
         strict: bool = False,
     ) -> None:
-        self.program, self.views, self.watch = program, tuple(views), watch or Watch()
+        self.watch = watch or Watch()
         self.budget, self.strict, self.enough = budget, strict, ENOUGH
         self.watch.begin("starting Spark")
-        self._use(view_rules(program, self.views, stored, counted))
+        self._use(plan)
         self.snapshots, self.stats = dict[str, Snapshot](), Stats("spark")
         self.looked_up = (0, 0)  # actions and jobs since the last transaction
         try:
@@ -74,26 +70,25 @@ class SparkViews:
             self.close()
             raise
 
-    def _use(self, rules: ViewRules, machine: DemandMachine | None = None) -> None:
+    def _use(self, plan: Plan, machine: DemandMachine | None = None) -> None:
+        rules = on_demand(plan)
+        self.plan, self.program, self.views = plan, plan.needed, plan.told
         self.rules, self.external, self.stored = rules, rules.external, rules.stored
         self.machine = machine or DemandMachine(session(), rules.changes, rules.levels, rules.tables, self.watch)
         self.frames = self.machine.frames
 
-    def renew(self, program: Program, views: Sequence[str], stored: Collection[str], counted: Collection[str], most: int) -> None:
-        """Goes on with other views over the same base, of which more may be stored, some of them counted. Raises TooManyRows, and goes on as before, if one of them has more rows than `most`, and than
-        the base relations."""
-        before = self.program, self.views, self.rules, self.machine, self.snapshots
-        rules, machine, snapshots, stats = self.rules, self.machine, self.snapshots, self.stats
+    def renew(self, plan: Plan, most: int) -> None:
+        """Goes on with another plan over the same base. Raises TooManyRows, and goes on as before, if a view that is to be stored has more rows than `most`, and than the base relations."""
+        before, stored, machine, snapshots, stats = self.plan, self.stored, self.machine, self.snapshots, self.stats
         most = max(most, sum(snapshots[name].rows for name in self.external.tables))
-        self.program, self.views = program, tuple(views)
-        self._use(view_rules(program, self.views, stored, counted))
+        self._use(plan)
         self.snapshots = {name: snapshot.on(self.frames) for name, snapshot in snapshots.items()}
         try:
-            self._store(self.stored - rules.stored, most)
+            self._store(self.stored - stored, most)
         except BaseException:
             self.machine.close()
-            self.program, self.views, rules, machine, self.snapshots = before
-            self._use(rules, machine)
+            self._use(before, machine)
+            self.snapshots = snapshots
             raise
         finally:
             self.stats = stats  # of the transaction before

@@ -142,7 +142,7 @@ class Reader:
             self.compiled: Compiled = db.compiled
             self.views, self.spark, resident = db.views, None, db.resident
             connection = db.file.connect(read_only=True, cache_kib=CACHE_KIB)
-            stored = frozenset(resident.stored)
+            stored = frozenset(resident.plan.kept)
             sizes = resident.maintainer.sizes
             self.embedded = EmbeddedReader(resident.asker.program, stored, connection, sizes, self._index)
 

@@ -4,7 +4,7 @@ No rule reads them; or the only rules that do tell what one has and another has 
 
 >>> from vigilog.language.parser import parse
 >>> rules = parse("old(x) :- a(x). new(x) :- b(x). minus(x) :- old(x), !new(x). plus(x) :- new(x), !old(x).").rules
->>> found = told_apart(rules, ["minus", "plus"])
+>>> found = transient(rules, ["minus", "plus"])
 >>> sorted(found.relations), found.differences
 (['minus', 'new', 'old', 'plus'], [Difference(told='minus', one='old', other='new'), Difference(told='plus', one='new', other='old')])
 """
@@ -28,7 +28,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Told:
+class Transient:
     """Relations that need no table, those of them that are differences of two others, and the rules for all else."""
 
     relations: frozenset[str]
@@ -36,7 +36,7 @@ class Told:
     rules: list[Rule]
 
 
-def told_apart(rules: Sequence[Rule], told: Iterable[str]) -> Told:
+def transient(rules: Sequence[Rule], told: Iterable[str]) -> Transient:
     """What of the rules need not be stored, if of `told` nothing is wanted but to know their rows."""
     derived = Counter(rule.head.relation for rule in rules)
     unread = set(told) - _read(rules)
@@ -53,7 +53,7 @@ def told_apart(rules: Sequence[Rule], told: Iterable[str]) -> Told:
     while wrong := [rule for rule, parts in found.items() if {parts.one, parts.other} & _read(r for r in rules if r not in found)]:
         found = {rule: difference for rule, difference in found.items() if rule not in wrong}
     parts = {name for difference in found.values() for name in (difference.one, difference.other)}
-    return Told(frozenset(unread & derived.keys() | parts), list(found.values()), [rule for rule in rules if rule not in found])
+    return Transient(frozenset(unread & derived.keys() | parts), list(found.values()), [rule for rule in rules if rule not in found])
 
 
 def _read(rules: Iterable[Rule]) -> set[str]:

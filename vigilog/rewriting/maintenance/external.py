@@ -43,10 +43,10 @@ from vigilog.rewriting.demand.copies import without_copies
 from vigilog.rewriting.demand.demand import Demand
 from vigilog.rewriting.demand.magic import definitions_of, levels
 from vigilog.rewriting.maintenance.counting import Counted, Tally
+from vigilog.rewriting.maintenance.rules import deletions, insertions, new_state
 from vigilog.rewriting.maintenance.states import States, in_new
 from vigilog.rewriting.maintenance.touched import grouped, touched
 from vigilog.rewriting.naming import Naming
-from vigilog.rewriting.paper.maintain import deletions, insertions, new_state
 from vigilog.rewriting.sections import Section, by_rank
 
 ROOM = 3  # ranks for a level where proofs are counted: the changes of bindings are complete, then added up; what they are added up for has a level of its own, and after that its new state

@@ -27,35 +27,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import (
-    Atom,
-    Constraint,
-    Declaration,
-    Disjunction,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Truth,
-    Variable,
-    Wildcard,
-    atoms,
-)
-from vigilog.rewriting.maintenance.states import States, literal_in_new
-from vigilog.rewriting.maintenance.touched import touched
+from vigilog.language.syntax import Atom, Declaration, Negation, Program, Rule, atoms
+from vigilog.rewriting.maintenance.rules import Variant, deletions, insertions, new_state, rederivation, row
+from vigilog.rewriting.maintenance.states import States
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.sections import Section, section
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A rule for a change, and the place of the literal in its body that changed."""
-
-    rule: Rule
-    changed: int
 
 
 @dataclass(frozen=True)
@@ -131,19 +109,11 @@ def declarations_of(program: Program, naming: Naming) -> dict[str, Declaration]:
     return found
 
 
-def row(declaration: Declaration, relation: str) -> Atom:
-    """The atom for any row of a relation with the columns of a declaration."""
-    return Atom(relation, tuple(Variable(attribute.name, attribute.type) for attribute in declaration.attributes))
-
-
 def _maintenance(
     rule: Rule, program: Program, component: Component, states: Mapping[str, States], naming: Naming, done: set[str]
 ) -> RuleMaintenance:
     """Algorithm 1 for a rule; `done` are the relations for which an earlier rule of the stratum has what is the same for this one."""
     name = rule.head.relation
-    body = tuple(literal_in_new(literal, states) for literal in rule.body)
-    red = replace(rule.head, relation=naming(name, "red"))
-    rederivation = Variant(rule.derive(red, body=(replace(rule.head, relation=states[name].lost), *body)), 0)
     own = name not in done
     below = [other for other in dict.fromkeys(atom.relation for atom, _ in atoms(rule.body)) if other not in {*done, *component.relations}]
     done |= {name, *below}
@@ -160,7 +130,7 @@ def _maintenance(
     return RuleMaintenance(
         tuple(deletions(rule, states)),
         tuple(remaining),
-        rederivation,
+        rederivation(rule, states, naming(name, "red")),
         (rule.derive(new, body=(back,)),) if own else (),
         tuple(insertions(rule, states)),
         tuple(inserted),
@@ -170,57 +140,3 @@ def _maintenance(
 
 def _rows(program: Program, name: str, *relations: str) -> Iterator[Atom]:
     return (row(program.relations[name], relation) for relation in relations)
-
-
-def new_state(origin: Rule, program: Program, name: str, states: Mapping[str, States]) -> tuple[Rule, Rule]:
-    """N′ and N″: the new state of a relation from below."""
-    old, new, lost, gained = _rows(program, name, name, states[name].new, states[name].lost, states[name].gained)
-    return origin.derive(new, body=(old, Negation(lost))), origin.derive(new, body=(gained,))
-
-
-# -- which literal changed
-
-
-def deletions(rule: Rule, states: Mapping[str, States]) -> Iterator[Variant]:
-    """(D): a rule for each literal that may have stopped to hold, and for each change in an aggregate."""
-    head = replace(rule.head, relation=states[rule.head.relation].lost)
-    for place, literal in enumerate(rule.body):
-        match literal:
-            case Atom():
-                yield _variant(rule, head, rule.body, place, replace(literal, relation=states[literal.relation].lost))
-            case Negation(literal=Atom() as atom):
-                yield _variant(rule, head, rule.body, place, replace(atom, relation=states[atom.relation].gained))
-            case Negation() | Constraint() | Truth():
-                pass
-            case Disjunction():
-                raise AssertionError("plain rules have no disjunctions outside aggregates")
-            case _:
-                assert_never(literal)
-    for prefix in touched(rule, states):
-        yield Variant(rule.derive(head, body=(*prefix, *rule.body)), 0)
-
-
-def insertions(rule: Rule, states: Mapping[str, States]) -> Iterator[Variant]:
-    """(I): a rule for each literal that may have begun to hold, and for each change in an aggregate."""
-    head = replace(rule.head, relation=states[rule.head.relation].gained)
-    body = tuple(literal_in_new(literal, states) for literal in rule.body)
-    for place, literal in enumerate(rule.body):
-        match literal:
-            case Atom():
-                yield _variant(rule, head, body, place, replace(literal, relation=states[literal.relation].gained))
-            case Negation(literal=Atom() as atom):
-                yield _variant(rule, head, body, place, replace(atom, relation=states[atom.relation].lost))
-            case Negation() | Constraint() | Truth():
-                pass
-            case Disjunction():
-                raise AssertionError("plain rules have no disjunctions outside aggregates")
-            case _:
-                assert_never(literal)
-    for prefix in touched(rule, states):
-        yield Variant(rule.derive(head, body=(*prefix, *body)), 0)
-
-
-def _variant(rule: Rule, head: Atom, body: tuple[Literal, ...], place: int, change: Atom) -> Variant:
-    """The rule with a change instead of a literal. A negated literal with `_` says more than the change does, so it stays behind it."""
-    negated = isinstance(body[place], Negation) and any(isinstance(arg, Wildcard) for arg in change.args)
-    return Variant(rule.derive(head, body=(*body[:place], change, *body[place if negated else place + 1 :])), place)

@@ -29,8 +29,9 @@ from vigilog.language.syntax import Atom, Negation, Program, Rule, atoms
 from vigilog.rewriting.demand.demand import Demand
 from vigilog.rewriting.demand.magic import definitions_of, levels
 from vigilog.rewriting.demand.queries import Answers, asked_by
+from vigilog.rewriting.maintenance.rules import Variant, new_state
 from vigilog.rewriting.naming import Naming
-from vigilog.rewriting.paper.maintain import Stratum, Variant, declarations_of, new_state, strata
+from vigilog.rewriting.paper.maintain import Stratum, declarations_of, strata
 from vigilog.rewriting.sections import Section, by_rank, section
 
 PHASES = {"a": "what may be lost", "b": "what is rederived or inserted", "c": "net changes"}

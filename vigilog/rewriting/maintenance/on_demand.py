@@ -1,18 +1,20 @@
-"""The rules by which views are kept on Spark: those that derive them, and those that find what they gain and lose."""
+"""The plan as one program on demand: so all views, stored or not, share their rounds. It is what is run on Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vigilog.language.syntax import Program
-from vigilog.rewriting.maintenance.counting import counting
 from vigilog.rewriting.maintenance.external import External, external
+from vigilog.rewriting.maintenance.plan import Plan
+from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.relevant import relevant
+from vigilog.rewriting.sections import Section, by_rank
 
 
 @dataclass(frozen=True)
-class ViewRules:
+class OnDemand:
     """`program` derives all views and, for those that are counted, the numbers of proofs, which are `stored` beside them; `changes` finds what the `derived` ones gain and lose, over `tables`."""
 
     program: Program
@@ -23,19 +25,24 @@ class ViewRules:
     levels: Mapping[str, int]
     tables: frozenset[str]
 
+    @property
+    def sections(self) -> list[Section]:
+        """The rules to print, in an order in which they could be evaluated."""
+        declarations = dict(self.changes.relations)
+        return by_rank("changes of all views", self.changes.rules, declarations, self.levels, Naming(declarations))
 
-def view_rules(program: Program, views: Collection[str], stored: Collection[str], counted: Collection[str]) -> ViewRules:
-    """The rules for some views of a plain program; of these and of what they are derived from, some are stored, and some of those counted."""
+
+def on_demand(plan: Plan) -> OnDemand:
+    """The rules for a plan's views. What is stored is read, in its old state, where others are derived."""
+    program = plan.needed
     derived = {rule.head.relation for rule in program.rules}
-    kept = derived.intersection(stored)
-    made = counting(program, kept.intersection(counted))
-    kept |= {parts.numbers for parts in made.counted.values()}
-    told = sorted(derived.intersection(views) | kept)
-    found = external(relevant(made.program, [*views, *kept, *(program.relations.keys() - derived)]), (), made.counted)
+    made, kept = plan.counting, {*plan.kept, *plan.beside}
+    told = sorted(derived.intersection(plan.told) | kept)
+    found = external(relevant(made.program, [*plan.told, *kept, *(program.relations.keys() - derived)]), (), made.counted)
     rules = tuple(rule for rule in found.program.rules if rule.head.relation not in kept)
     wanted = [name for view in told for name in (found.states[view].lost, found.states[view].gained)]
     needed = relevant(replace(found.program, rules=rules), wanted)
-    return ViewRules(
+    return OnDemand(
         made.program,
         frozenset(kept),
         told,
