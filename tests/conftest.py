@@ -1,39 +1,35 @@
 """What all tests share: the settings of the one Spark session, and who runs beside whom (`./run test`).
 
-A test that shares the session has `spark` in its name, its parameters, its fixtures or its file's name. One that starts processes of its own, and Spark only there, is marked `apart`;
-so are those of the service.
+A test that shares the session has `spark` in its name, its parameters, its fixtures or its file's path. One that starts processes of its own, servers above all, and
+Spark only there, is marked `apart`. The inner loop (`./run test --quick`) leaves out both.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.postgres import Postgres, binaries, postgres
+from tests.treatments import SIZE
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=1"  # little data, but thousands of plans: little is worth compiling well
 
-# Spark compiles each plan to code, which takes longer than it saves where there are few rows. Every third golden program, and those on a cluster, are compiled all the same.
+# Spark compiles each plan to code, which takes longer than it saves where there are few rows. Some golden programs, and those on a cluster, are compiled all the same.
 CODE = {"spark.sql.codegen.wholeStage": ("true", "false"), "spark.sql.codegen.factoryMode": ("FALLBACK", "NO_CODEGEN")}
 NO_CODE = "".join(f";{key}={without}" for key, (_, without) in CODE.items())
 
 os.environ.setdefault("VIGILOG_SPARK_CONF", f"spark.driver.extraJavaOptions={JAVA}{NO_CODE}")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts processes beside it deaf to Ctrl-C, and they pass that on
-
-
-@pytest.fixture(scope="session")
-def spark() -> SparkSession:
-    """The session of the whole test run."""
-    from vigilog.spark.session import session
-
-    return session()
 
 
 @contextmanager
@@ -51,11 +47,39 @@ def compiled() -> Iterator[None]:
             settings.set(key, without)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """The session of the whole test run."""
+    from vigilog.spark.session import session
+
+    return session()
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[Postgres]:
+    """A PostgreSQL of this test run."""
+    programs = binaries()
+    if programs is None:
+        pytest.fail("PostgreSQL is not installed (./run postgres, or Debian, Ubuntu: apt-get install postgresql libpostgresql-jdbc-java)")
+    with postgres(programs) as running:
+        yield running
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("apart"):
-            continue
-        if "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ()):
+        shares = "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ())
+        if shares and not item.get_closest_marker("apart"):
             item.add_marker(pytest.mark.spark)
-        elif item.nodeid.startswith("tests/service/"):
-            item.add_marker(pytest.mark.apart)
+    if SIZE == "quick":
+        late = [item for item in items if item.get_closest_marker("spark") or item.get_closest_marker("apart")]
+        config.hook.pytest_deselected(items=late)
+        items[:] = [item for item in items if item not in late]
+
+
+def _start_nothing(event: str, arguments: tuple[object, ...]) -> None:
+    if event in ("subprocess.Popen", "os.fork", "os.posix_spawn") and os.environ.get("PYTEST_CURRENT_TEST"):
+        pytest.fail("this test starts a process, so it is none for the inner loop: mark it apart")
+
+
+if SIZE == "quick":
+    sys.addaudithook(_start_nothing)

@@ -44,6 +44,9 @@ class Case:
     steps: list[Step] = field(default_factory=list)
     undefined: bool = False
 
+    def __str__(self) -> str:
+        return self.path.stem
+
     def write_facts(self, folder: Path) -> None:
         for relation, lines in self.facts.items():
             (folder / f"{relation}.facts").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")

@@ -126,15 +126,8 @@ def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -
                 extended = unify(literal.args, row, binding)
                 if extended is not None:
                     yield extended, tuple(computed(literal.args, row))
-        case Negation(literal=Atom() as atom):
-            wanted = [None if isinstance(arg, Wildcard) else value(arg, binding, state, scope) for arg in atom.args]
-            defined = all(isinstance(arg, Wildcard) or got is not None for arg, got in zip(atom.args, wanted, strict=True))
-            matches = (all(w is None or w == v for w, v in zip(wanted, row, strict=True)) for row in state[atom.relation])
-            if defined and not any(matches):
-                yield binding, ()
         case Negation():
-            assert isinstance(literal.literal, Constraint), "only atoms and tests are negated"
-            if holds(literal.literal, binding, state, scope) is False:
+            if refuted(literal.literal, binding, state, scope):
                 yield binding, ()
         case Constraint():
             if literal.op == "=":
@@ -152,6 +145,20 @@ def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -
         case Disjunction():
             for branch in literal.branches:
                 yield from ((solution, ()) for solution in solve(branch, binding, state, scope))
+        case _:
+            assert_never(literal)
+
+
+def refuted(literal: Atom | Constraint, binding: Binding, state: State, scope: set[str]) -> bool:
+    """Whether a literal is false; one that is undefined is not."""
+    match literal:
+        case Atom():
+            wanted = [None if isinstance(arg, Wildcard) else value(arg, binding, state, scope) for arg in literal.args]
+            defined = all(isinstance(arg, Wildcard) or got is not None for arg, got in zip(literal.args, wanted, strict=True))
+            matches = (all(w is None or w == v for w, v in zip(wanted, row, strict=True)) for row in state[literal.relation])
+            return defined and not any(matches)
+        case Constraint():
+            return holds(literal, binding, state, scope) is False
         case _:
             assert_never(literal)
 

@@ -80,7 +80,8 @@ class Contender:
                 return not workload.program.recursive
             case "by-hand":
                 return workload.by_hand is not None
-        return self.name != "on-spark"
+            case _:
+                return self.name != "on-spark"
 
     def missing(self) -> str:
         """Why this contender cannot be had today, empty if it can."""

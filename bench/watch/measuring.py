@@ -155,6 +155,8 @@ def _sample(workload: Workload, contender: Contender, options: Options, results:
                     for series in results.series(workload):
                         results.measured[workload.name, series, contender.name].memory = memory
                     return "; ".join(lines)
+                case other:
+                    raise Failed(f"there is no event {other}")
 
 
 def _keep(workload: Workload, contender: Contender, event: dict[str, Any], results: Results) -> Measured:

@@ -59,6 +59,7 @@ def test_readme_shows_program_change_and_notification_early() -> None:
     assert any('"plus"' in line for line in lines)
 
 
+@pytest.mark.apart
 def test_readme_examples_run(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(\w*)\n(.*?)```", readme, re.DOTALL)
@@ -90,6 +91,7 @@ def test_readme_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert result["closure"] == {("a", "b")}
 
 
+@pytest.mark.apart
 def test_nothing_speaks_of_a_machine() -> None:
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     texts = {

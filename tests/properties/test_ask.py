@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from tests.properties.programs import CONSTANTS, VARIABLES, Names, Relation, _body, programs
-from tests.properties.test_maintenance import CALM, STRATEGY
+from tests.properties.test_maintenance import STRATEGY
+from tests.treatments import examples
 from vigilog import reference
 from vigilog.engine.database import Database
 from vigilog.language.check import check
@@ -49,7 +50,7 @@ def matches(args: list[str], row: tuple[Any, ...]) -> bool:
     return True
 
 
-@settings(max_examples=28, deadline=None, suppress_health_check=CALM)
+@examples(28)
 @given(st.data())
 def test_an_atoms_answers_are_its_rows(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -61,7 +62,7 @@ def test_an_atoms_answers_are_its_rows(data: st.DataObject) -> None:
             assert database.ask(goal) == sorted(row for row in state[name] if matches(args, row)), goal
 
 
-@settings(max_examples=28, deadline=None, suppress_health_check=CALM)
+@examples(28)
 @given(st.data())
 def test_a_bodys_answers_are_its_bindings(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

@@ -6,11 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.programs import Transaction, changes, programs
-from tests.properties.test_maintenance import CALM, STRATEGY, Rows, expected, stated, states
+from tests.properties.test_maintenance import STRATEGY, Rows, expected, stated, states
+from tests.treatments import examples
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.folder import book as ledger
@@ -44,7 +45,7 @@ def assert_followed(db: Durable, known: dict[int, Rows]) -> None:
         assert {name: copies.get(name, set()) for name in now} == now
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
+@examples(5)
 @given(st.data())
 def test_a_data_folder_is_what_the_reference_says(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -78,7 +79,7 @@ def test_a_data_folder_is_what_the_reference_says(data: st.DataObject) -> None:
             db.close()
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
+@examples(5)
 @given(st.data())
 def test_definitions_change_to_what_is_computed_anew(data: st.DataObject) -> None:
     """Another program takes the place of one: what both have as base keeps its rows, all else is derived anew, and the changes lead there."""
@@ -137,7 +138,7 @@ def assert_dropped(db: Durable, name: str) -> None:
     assert stated(db) == {relation: rows for relation, rows in base.items() if relation != name}
 
 
-@settings(max_examples=1, deadline=None, suppress_health_check=CALM)
+@examples(1)
 @given(st.data())
 def test_a_mix_of_resident_relations_and_ones_on_spark(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

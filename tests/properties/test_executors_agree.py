@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.programs import programs
+from tests.treatments import examples
 from vigilog import reference
 from vigilog.engine.evaluate import evaluate
 from vigilog.executors.spark import machine
@@ -18,7 +19,6 @@ from vigilog.language.printer import show
 from vigilog.rewriting.passes import rewrite
 
 Drawn = tuple[str, dict[str, list[tuple[Any, ...]]]]
-CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 def assert_agrees(drawn: Drawn, engine: str) -> None:
@@ -30,20 +30,20 @@ def assert_agrees(drawn: Drawn, engine: str) -> None:
         assert found[relation] == expected[relation], relation
 
 
-@settings(max_examples=140, deadline=None, suppress_health_check=CALM)
+@examples(140)
 @given(programs())
 def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "embedded")
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=CALM)
+@examples(12)
 @given(programs(), st.sampled_from([machine.SMALL_ROWS, 3, 0]))
 def test_spark_agrees_with_the_reference(drawn: Drawn, few: int) -> None:
     with patch.object(machine, "SMALL_ROWS", few):
         assert_agrees(drawn, "spark")
 
 
-@settings(max_examples=70, deadline=None, suppress_health_check=CALM)
+@examples(70)
 @given(programs())
 def test_printed_and_normalized_programs_mean_the_same(drawn: Drawn) -> None:
     text, facts = drawn

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.programs import changes, programs
 from tests.properties.test_ask import atoms, bodies, relations
-from tests.properties.test_maintenance import CALM, STRATEGY
+from tests.properties.test_maintenance import STRATEGY
+from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.values import Row
 from vigilog.folder.durable import Durable
@@ -23,7 +24,7 @@ def answers(program: Program, goal: Goal, base: dict[str, set[Row]]) -> set[Row]
     return {row for _, row in reference.derive(goal.rule, reference.evaluate(program, base))}
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=CALM)
+@examples(5)
 @given(st.data())
 def test_followed_goals_are_kept_by_changes(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.programs import changes, programs
+from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.engine.database import Database
@@ -16,7 +17,6 @@ from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
 
-CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 STRATEGY = st.sampled_from(["external", "materialized", "counted", "auto"])
 Rows = dict[str, set[tuple[Any, ...]]]
 
@@ -34,7 +34,7 @@ def expected(old: Rows, new: Rows) -> dict[str, Delta]:
     return {name: delta for name in old if (delta := between(old[name], new[name]))}
 
 
-@settings(max_examples=22, deadline=None, suppress_health_check=CALM)
+@examples(22)
 @given(st.data())
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -56,7 +56,7 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
             state = after
 
 
-@settings(max_examples=9, deadline=None, suppress_health_check=CALM)
+@examples(9)
 @given(st.data())
 def test_stepwise_is_at_once_and_the_inverse_goes_back(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -77,7 +77,7 @@ def test_stepwise_is_at_once_and_the_inverse_goes_back(data: st.DataObject) -> N
         assert {name: at_once.view(name) for name in program.outputs} == views
 
 
-@settings(max_examples=16, deadline=None, suppress_health_check=CALM)
+@examples(16)
 @given(st.data())
 def test_keys_change_nothing_but_the_work(data: st.DataObject) -> None:
     """With keys, and changes that go by them, every delta is exact: what a key determines need not be asked."""

@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from tests.golden import Case, cases
+from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.errors import DataError, ProgramError, Stopped
 from vigilog.engine.evaluate import evaluate
@@ -42,7 +43,7 @@ def _kind(token: str) -> str:
     return "word" if token[:1].isalpha() else "number" if token[:1].isdigit() else "blank" if token.isspace() else "sign"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(400)
 @given(mutants())
 def test_a_mutant_is_refused_or_means_the_same(drawn: tuple[Case, str]) -> None:
     case, text = drawn

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.programs import Facts, changes, programs
-from tests.sections import Rows, evaluate, read_sections, told, with_changes
+from tests.rewriting.sections import Rows, evaluate, read_sections, told, with_changes
+from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.delta import Delta, between, net
 from vigilog.language.check import check
@@ -21,8 +22,6 @@ from vigilog.rewriting.paper.rederive import rederive
 from vigilog.rewriting.program.normalize import normalize
 from vigilog.rewriting.program.separate import as_maintained
 from vigilog.rewriting.sections import show_sections
-
-CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 def base_rows(program: Program, facts: Facts) -> tuple[Program, Rows]:
@@ -46,7 +45,7 @@ def changed(data: st.DataObject) -> tuple[Program, Rows, dict[str, Delta], Rows]
     return split, base, delta, {name: delta[name].apply(rows) for name, rows in base.items()}
 
 
-@settings(max_examples=16, deadline=None, suppress_health_check=CALM)
+@examples(16)
 @given(st.data())
 def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None:
     split, base, delta, after = changed(data)
@@ -65,7 +64,7 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
         assert told(evaluate(read_sections(show_sections(sections)), given_), views, naming) == expected
 
 
-@settings(max_examples=14, deadline=None, suppress_health_check=CALM)
+@examples(14)
 @given(st.data())
 def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> None:
     """So do sections in which the proofs of some relations are counted, and they find the numbers, too."""
@@ -84,7 +83,7 @@ def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> Non
     assert told(evaluate(read_sections(printed), given_), views | numbers, naming) == expected
 
 
-@settings(max_examples=14, deadline=None, suppress_health_check=CALM)
+@examples(14)
 @given(st.data())
 def test_printed_queries_give_what_is_asked_for(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.programs import Facts, Transaction, changes, programs
+from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.engine.database import Database
@@ -19,7 +20,6 @@ from vigilog.executors.spark.views import SparkViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
 
-CALM = [HealthCheck.too_slow, HealthCheck.data_too_large]
 STRATEGY = st.sampled_from(["external", "materialized", "counted"])
 CONSTANT = 4  # actions beside those of the rounds: rounds that turned out to be large, and what came of them
 Rows = dict[str, set[tuple[Any, ...]]]
@@ -77,7 +77,7 @@ def assert_exact(text: str, facts: Facts, stream: list[Transaction], strategy: s
         assert kept == {name: derived[name] for name in kept}, "what is stored, numbers of proofs included, is what the rules give"
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=CALM)
+@examples(2)
 @given(st.data())
 def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -86,7 +86,7 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
         assert_exact(text, facts, stream, data.draw(STRATEGY), data.draw(st.sampled_from([None, None, 0])))
 
 
-@settings(max_examples=1, deadline=None, suppress_health_check=CALM)
+@examples(1)
 @given(st.data())
 def test_the_inverse_goes_back(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

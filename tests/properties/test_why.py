@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.proofs import Judge
+from tests.engine.proofs import Judge
 from tests.properties.programs import changes, programs
-from tests.properties.test_maintenance import CALM, STRATEGY, stated
+from tests.properties.test_maintenance import STRATEGY, stated
+from tests.treatments import examples
 from vigilog.engine.database import Database
 from vigilog.engine.watch import to_line, watch
 from vigilog.language.check import check
 
 
-@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
+@examples(18)
 @given(st.data())
 def test_every_row_has_a_proof(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
@@ -30,7 +31,7 @@ def test_every_row_has_a_proof(data: st.DataObject) -> None:
             assert proofs[len(rows) :] == [None] * (len(proofs) - len(rows))
 
 
-@settings(max_examples=18, deadline=None, suppress_health_check=CALM)
+@examples(18)
 @given(st.data())
 def test_every_change_has_its_reason(data: st.DataObject) -> None:
     text, facts = data.draw(programs())

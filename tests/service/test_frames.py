@@ -20,6 +20,8 @@ from websockets.exceptions import ConnectionClosed
 from tests.service.conftest import Serve
 from tests.service.serving import PATIENCE, Row, Served, Talk, until
 
+pytestmark = pytest.mark.apart
+
 TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 GROWTH = 150 * 2**20  # bytes that the server may have more in memory after all of it; what it was sent is much more
 

@@ -16,6 +16,8 @@ import pytest
 from tests.service.serving import PROGRAM, Served
 from vigilog.folder.opening import open_program
 
+pytestmark = pytest.mark.apart
+
 
 class Small:
     """A disk that can be filled: a small file system in memory, or, without the right to mount one, a server that may not write any more."""

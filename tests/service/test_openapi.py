@@ -25,6 +25,8 @@ from schemathesis.specs.openapi.checks import (
 from tests.service.serving import Served
 from vigilog.protocol.messages import Qos, Subscribe
 
+pytestmark = pytest.mark.apart
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -12,6 +12,8 @@ import pytest
 
 from tests.service.serving import Served
 
+pytestmark = pytest.mark.apart
+
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:

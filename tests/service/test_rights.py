@@ -20,6 +20,8 @@ from vigilog.core.errors import UsageError
 from vigilog.service.access import add_token
 from vigilog.service.server import Settings
 
+pytestmark = pytest.mark.apart
+
 KINDS: dict[str, dict[str, Any]] = {
     "reader": {"read": ["closure"], "write": [], "define": False},
     "writer": {"read": [], "write": ["edge"], "define": False},

@@ -20,6 +20,8 @@ from tests.service.serving import PATIENCE, PROGRAM, Served, Talk, apply, rows_o
 from vigilog.folder.backup import restore
 from vigilog.folder.opening import open_program
 
+pytestmark = pytest.mark.apart
+
 ARROW = {"Accept": "application/vnd.apache.arrow.stream"}
 
 

@@ -17,6 +17,8 @@ from tests.service.serving import Served
 from vigilog.client import aconnect, connect
 from vigilog.core.errors import ConnectionLost
 
+pytestmark = pytest.mark.apart
+
 TOOL = [sys.executable, "-m", "vigilog.cli.main"]
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, assert_never, overload
 
 import httpx
 from websockets.asyncio.client import connect as connect_socket
@@ -16,7 +16,7 @@ from vigilog.client import calls
 from vigilog.client.answers import Answer, Described, Preview, Told
 from vigilog.client.calls import Operations, Transaction
 from vigilog.client.copies import Copy
-from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
+from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Performed, Play, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
 from vigilog.client.following import Calling, Followed
 from vigilog.client.subscription import Subscription
@@ -263,7 +263,7 @@ class AsyncChanges(Followed):
             await self.close()
             raise
 
-    async def _perform(self, effect: Effect) -> Any:
+    async def _perform(self, effect: Performed) -> Any:
         losing = self._client.server.losing
         match effect:
             case Open():
@@ -285,6 +285,8 @@ class AsyncChanges(Followed):
                     return await (socket.send(effect.text) if isinstance(effect, Send) else socket.recv())
             case Request():
                 return await self._client.perform(effect)
+            case _:
+                assert_never(effect)
         return None
 
     async def _disconnect(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 from vigilog.core.errors import DataError
 from vigilog.core.values import BUILTIN, Row, Type, Value, sorted_rows, type_named, utc
@@ -113,4 +113,7 @@ def fact_text(value: Value) -> str:
             return repr(value)
         case Decimal():
             return format(value, "f")
-    return str(value)
+        case str() | int() | datetime.date():
+            return str(value)
+        case _:
+            assert_never(value)

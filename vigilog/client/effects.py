@@ -61,7 +61,8 @@ class Give:
     event: Event
 
 
-Effect = Request | Open | Send | Receive | Close | Pause | Give
+Performed = Request | Open | Send | Receive | Close | Pause  # by whoever plays; an event is handed out instead
+Effect = Performed | Give
 Play = Generator[Effect, Any, T]
 
 

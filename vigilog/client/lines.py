@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from vigilog.client.columns import Columns
-from vigilog.client.events import Change, Event, Gap, Snapshot, Stale
+from vigilog.client.events import Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
 from vigilog.client.synchronous import Client
 from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import DataError
@@ -31,7 +31,10 @@ def line(event: Event, columns: Mapping[str, Columns]) -> dict[str, Any] | None:
             return {"stale": {"tx": event.tx, "behind": event.behind, "since": event.since}}
         case Gap():
             return {"error": {"code": event.code, "message": event.message}}
-    return None
+        case Subscribed() | Progress() | Disconnected():
+            return None
+        case _:
+            assert_never(event)
 
 
 def views_json(columns: Mapping[str, Columns], views: Mapping[str, Delta]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, assert_never, overload
 
 import httpx
 from websockets.sync.client import connect as connect_socket
@@ -16,7 +16,7 @@ from vigilog.client import calls
 from vigilog.client.answers import Answer, Described, Preview, Told
 from vigilog.client.calls import Operations, Transaction
 from vigilog.client.copies import Copy
-from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Play, Receive, Request, Response, Running, Send
+from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Performed, Play, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
 from vigilog.client.following import Calling, Followed
 from vigilog.client.subscription import Subscription
@@ -260,7 +260,7 @@ class Changes(Followed):
             self.close()
             raise
 
-    def _perform(self, effect: Effect, timeout: float | None) -> Any:
+    def _perform(self, effect: Performed, timeout: float | None) -> Any:
         losing = self._client.server.losing
         match effect:
             case Open():
@@ -289,6 +289,8 @@ class Changes(Followed):
                         raise reason
             case Request():
                 return self._client.perform(effect)
+            case _:
+                assert_never(effect)
         return None
 
     def _pause(self, seconds: float, timeout: float | None) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, assert_never
 
 import pyarrow as pa
 
 from vigilog.core.schema import PRESENT
-from vigilog.core.values import BOOLEAN, Row, Type, utc
+from vigilog.core.values import BOOLEAN, Kind, Row, Type, utc
 
-_ARROW = {
+_ARROW: dict[Kind, pa.DataType] = {
     "symbol": pa.string(),
     "number": pa.int64(),
     "unsigned": pa.decimal128(20, 0),
@@ -59,4 +59,7 @@ def _converter(type_: Type) -> Callable[[Any], Any] | None:
             return utc
         case "float":
             return lambda value: value + 0.0
-    return None
+        case "symbol" | "number" | "boolean" | "date" | "decimal":
+            return None
+        case _:
+            assert_never(type_.kind)

@@ -23,8 +23,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, assert_never
 
+Kind = Literal["symbol", "number", "unsigned", "float", "boolean", "date", "timestamp", "decimal"]
 Value = str | int | float | bool | datetime.date | datetime.datetime | Decimal
 Row = tuple[Value, ...]
 
@@ -44,7 +45,7 @@ class Type:
     Two types are the same if they print the same; named types of a program (`.type`) are not `Type`s but lead to one.
     """
 
-    kind: str
+    kind: Kind
     precision: int = 0
     scale: int = 0
 
@@ -74,7 +75,10 @@ class Type:
             case "decimal":
                 fraction = rf"(\.[0-9]{{1,{self.scale}}})?" if self.scale else ""
                 return rf"-?0*[0-9]{{1,{max(self.precision - self.scale, 1)}}}{fraction}"
-        return r"[^\x00]*"
+            case "symbol":
+                return r"[^\x00]*"
+            case _:
+                assert_never(self.kind)
 
     @cached_property
     def _regex(self) -> re.Pattern[str]:
@@ -98,7 +102,10 @@ class Type:
                     return datetime.date.fromisoformat(text)
                 case "timestamp":
                     return utc(datetime.datetime.fromisoformat(_full_fraction(text)))
-            return self.check(Decimal(text))
+                case "decimal":
+                    return self.check(Decimal(text))
+                case _:
+                    assert_never(self.kind)
         except (ValueError, OverflowError):
             raise ValueError(f"{_quoted(text)} is not a {self}: {self.form}") from None
 
@@ -115,7 +122,10 @@ class Type:
             case "decimal":
                 assert isinstance(value, Decimal)
                 return f"{value:.{self.scale}f}"
-        return str(value)
+            case "symbol" | "number" | "unsigned" | "date":
+                return str(value)
+            case _:
+                assert_never(self.kind)
 
     def check(self, value: object) -> Value:
         """The value in its canonical form, if it belongs to this type; raises ValueError if it does not."""
@@ -155,7 +165,8 @@ class Type:
                 return lambda value: value if type(value) is int and MIN_NUMBER <= value <= MAX_NUMBER else slow(value)
             case "symbol":
                 return lambda value: value if type(value) is str and value.isascii() and "\x00" not in value else slow(value)
-        return slow
+            case _:
+                return slow
 
     def column_from_json(self, values: Sequence[object]) -> Sequence[Value]:
         """The values of many JSON scalars; integers, of which there are most, are looked at all together."""
@@ -196,12 +207,15 @@ class Type:
             case "decimal":
                 whole, fraction = self.precision - self.scale, self.scale
                 return f"it has at most {whole} digits before the point and {fraction} after it"
-        return "it must be text without the character U+0000"
+            case "symbol":
+                return "it must be text without the character U+0000"
+            case _:
+                assert_never(self.kind)
 
 
 SYMBOL, NUMBER, UNSIGNED, FLOAT = Type("symbol"), Type("number"), Type("unsigned"), Type("float")
 BOOLEAN, DATE, TIMESTAMP = Type("boolean"), Type("date"), Type("timestamp")
-BUILTIN = {t.kind: t for t in (SYMBOL, NUMBER, UNSIGNED, FLOAT, BOOLEAN, DATE, TIMESTAMP)}
+BUILTIN: dict[str, Type] = {t.kind: t for t in (SYMBOL, NUMBER, UNSIGNED, FLOAT, BOOLEAN, DATE, TIMESTAMP)}
 
 
 def decimal_type(precision: int, scale: int) -> Type:

@@ -60,7 +60,7 @@ def evaluate(
     checked = check(read_program(program) if isinstance(program, Path) else program).program
     rows = {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}
     wanted = checked.outputs or tuple(checked.relations)
-    with closing(start(checked, rows, engine, wanted, watch or Watch())) as evaluation:
+    with closing(start(checked, rows, choose(engine, ()).engine, wanted, watch or Watch())) as evaluation:
         return Result({name: set(evaluation.rows(name)) for name in wanted}, evaluation.stats)
 
 

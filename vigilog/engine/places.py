@@ -14,7 +14,8 @@ from vigilog.files.place import Place, is_uri
 from vigilog.language.options import OF_SOURCE, check_options
 from vigilog.language.syntax import Declaration, Directive, Program
 
-_ENDING = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "orc": "orc"}
+# How files end that a directive does not name. Text ends as in Soufflé, and all other formats need a name.
+ENDINGS = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "orc": "orc"}
 
 
 def place(directive: Directive, declaration: Declaration, folder: str | Path) -> Place:
@@ -45,9 +46,12 @@ def _location(directive: Directive, format_: str, folder: str | Path) -> str:
     if format_ == "jdbc":
         what = "a query" if "query" in option else option.get("dbtable", directive.relation)
         return f"{without_secrets(option['url'])} ({what})"
-    ending = _ENDING.get(format_) or {"input": "facts", "output": "csv"}[directive.kind]
-    filename = option["path"] if format_ == "stream" else option.get("filename", f"{directive.relation}.{ending}")
+    filename = option["path"] if format_ == "stream" else option.get("filename") or f"{directive.relation}.{_ending(directive, format_)}"
     return filename if is_uri(filename) or Path(filename).is_absolute() else str(Path(folder) / filename)
+
+
+def _ending(directive: Directive, format_: str) -> str:
+    return {"input": "facts", "output": "csv"}[directive.kind] if format_ in ("file", "stdout") else ENDINGS[format_]
 
 
 def from_environment(value: str) -> str:

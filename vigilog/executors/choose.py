@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from vigilog.core.errors import UsageError
 from vigilog.files.place import Place
 
+ENGINES = ("auto", "embedded", "spark")
 LARGE_BYTES = 256 * 2**20
 
 
@@ -21,6 +23,8 @@ def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), l
 
     Small text files are read faster than Spark starts (about ten seconds); all else is Spark's.
     """
+    if engine not in ENGINES:
+        raise UsageError(f"there is no engine {engine}; there are {', '.join(ENGINES)}")
     if engine != "auto":
         return Chosen(engine, f"asked for by --engine {engine}")
     total = 0

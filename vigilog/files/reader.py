@@ -27,7 +27,7 @@ def rows(place: Place) -> Iterator[Row]:
     """The rows of a text file, as values."""
     for path in files(place):
         with _opened(place, path) as file:
-            yield from (_json if place.format == "json" else _rows)(place, path, file)
+            yield from TEXTS[place.format](place, path, file)
 
 
 def files(place: Place) -> list[Path]:
@@ -199,6 +199,9 @@ def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
             except ValueError as reason:
                 raise DataError(f"{path}:{number}: column {column} of {place.relation}: {reason}", "value") from None
         yield tuple(row)
+
+
+TEXTS: dict[str, Callable[[Place, Path, TextIO], Iterator[Row]]] = {"file": _rows, "csv": _rows, "json": _json}
 
 
 def null_error(where: str, place: Place, column: str, *, missing: bool = False) -> DataError:

@@ -20,20 +20,24 @@ from vigilog.files.reader import NULLARY
 def write_file(place: Place, rows: Iterable[Row], path: Path) -> None:
     """Writes rows, in the order given, in the place's format."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(_lines(place, rows))
+        file.writelines(TEXTS[place.format](place, rows))
+
+
+def _json_lines(place: Place, rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        record = {c: t.to_json(v) for c, t, v in zip(place.columns, place.types, row, strict=True)}
+        yield json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _lines(place: Place, rows: Iterable[Row]) -> Iterator[str]:
-    if place.format == "json":
-        for row in rows:
-            record = {c: t.to_json(v) for c, t, v in zip(place.columns, place.types, row, strict=True)}
-            yield json.dumps(record, ensure_ascii=False) + "\n"
-        return
     line = line_writer(place)
     if place.headers:
         yield line(place.columns)
     for row in rows:
         yield line(row_text(place.types, row))
+
+
+TEXTS: dict[str, Callable[[Place, Iterable[Row]], Iterator[str]]] = {"file": _lines, "csv": _lines, "json": _json_lines}
 
 
 def line_writer(place: Place) -> Callable[[Iterable[str]], str]:

@@ -103,7 +103,7 @@ def open_program(
         for place in given.values():
             if isinstance(place, Place) and place.local:
                 reader.files(place)  # a source that is not there is an error, needed or not
-        engine = choose(engine, [place for place in given.values() if isinstance(place, Place)], []).engine
+    engine = choose(engine, [place for place in given.values() if isinstance(place, Place)]).engine
     if data is not None:
         return Durable(
             data,
@@ -119,4 +119,4 @@ def open_program(
             report=report,
         )
     assert checked is not None, "seen above"
-    return Database(checked, given, strategy or "auto", "embedded" if engine == "auto" else engine, budget, strict)
+    return Database(checked, given, strategy or "auto", engine, budget, strict)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 from threading import Lock
-from typing import Any
+from typing import Any, assert_never
 
 from lark import Token, Transformer, v_args
 
@@ -274,13 +274,14 @@ class Builder(Transformer[Token, Any]):
                 return self._conjoined(part.branches)
             case Disjunction(branches=(alone,)):
                 return alone
-            case Atom() | Negation() | Constraint() | Disjunction() | Truth():
+            case _ if isinstance(part, Literal):
                 return (part,)
             case Constant(value=bool(value), span=span):
                 return (Truth(value, span),)
-        rule = "a body is made of atoms r(…), their negation !r(…), and comparisons"
-        self.findings.error("syntax", "this term stands where a literal should", self._span(part), rule=rule)
-        return (Truth(True, part.span),)
+            case _:
+                rule = "a body is made of atoms r(…), their negation !r(…), and comparisons"
+                self.findings.error("syntax", "this term stands where a literal should", self._span(part), rule=rule)
+                return (Truth(True, part.span),)
 
     def negation(self, mark: Token, part: Any) -> Any:
         """Negation moves inwards (De Morgan), so that only atoms and tests are ever negated."""
@@ -299,7 +300,10 @@ class Builder(Transformer[Token, Any]):
                 return Constraint(_OPPOSITE[literal.op], literal.args, span)
             case Disjunction():
                 return self._negated_disjunction(literal, span)
-        return Negation(literal, span)
+            case Atom() | Constraint():
+                return Negation(literal, span)
+            case _:
+                assert_never(literal)
 
     def _negated_disjunction(self, literal: Disjunction, span: Span) -> Literal:
         """`!(a, b ; c)` is `(!a ; !b), !c`: a conjunction, given as a disjunction of one branch for the caller to open."""
@@ -415,15 +419,12 @@ class Builder(Transformer[Token, Any]):
                     self._unsupported(refused.FUNCTORS[part.name], part)
                 built: Term = self._bounded(Functor(part.name, part.args, span=part.span), part.args)
                 return built
-            case Variable() | Wildcard() | Constant() | Functor() | Aggregate():
+            case _ if isinstance(part, Term):
                 return part
-        self.findings.error(
-            "syntax",
-            "this literal stands where a term should",
-            self._span(part),
-            rule="terms are variables, constants and what is computed from them",
-        )
-        return Wildcard(span=part.span)
+            case _:
+                rule = "terms are variables, constants and what is computed from them"
+                self.findings.error("syntax", "this literal stands where a term should", self._span(part), rule=rule)
+                return Wildcard(span=part.span)
 
     def _as_deep(self, literal: Any, args: Iterable[Term]) -> Any:
         """The literal, known to nest as deep as its arguments do."""

@@ -74,14 +74,6 @@ TOTAL = frozenset(
     ["band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot", "min", "max", "cat", "strlen", "to_string"]
 )
 
-AGGREGATES: dict[str, Signature] = {
-    "count": Signature((), NUMBER),
-    "sum": Signature((None,), kinds=NUMERIC),
-    "min": Signature((None,)),
-    "max": Signature((None,)),
-    "mean": Signature((NUMERIC,), FLOAT),
-}
-
 
 def apply(name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Any]) -> Value | None:
     """The value of a functor, or None where it is undefined. `type_` is that of the result."""
@@ -100,17 +92,11 @@ def apply(name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Any]
 
 def aggregate(op: str, type_: Type, values: Sequence[Any]) -> Value | None:
     """The aggregate of all values, one for each binding; None where it is undefined or has no row."""
+    aggregator = AGGREGATES[op]
+    if not values and not aggregator.nothing:
+        return None
     try:
-        if op == "count":
-            return len(values)
-        if op == "sum":
-            return type_.check(exact_sum(values) if type_.kind == "float" else _whole_sum(values))
-        if not values:
-            return None
-        if op == "mean":
-            total = exact_sum(values) if isinstance(values[0], float) else float(_whole_sum(values))
-            return FLOAT.check(total / len(values))
-        return min(values) if op == "min" else max(values)  # type: ignore[no-any-return]  # of the values' own type
+        return type_.check(aggregator.meaning(type_, values))
     except (ValueError, OverflowError):
         return None
 
@@ -144,6 +130,15 @@ def exact_sum(values: Sequence[float]) -> float:
         return float(sum(map(Fraction, values), start=Fraction(0)))
 
 
+def _sum(type_: Type, values: Sequence[Any]) -> Any:
+    return exact_sum(values) if type_.kind == "float" else _whole_sum(values)
+
+
+def _mean(_: Type, values: Sequence[Any]) -> float:
+    total = exact_sum(values) if isinstance(values[0], float) else float(_whole_sum(values))
+    return total / len(values)
+
+
 def _whole_sum(values: Sequence[Any]) -> Any:
     if not values or isinstance(values[0], int):
         return sum(values)
@@ -151,6 +146,25 @@ def _whole_sum(values: Sequence[Any]) -> Any:
     for value in values:
         total = _WIDE.add(total, value)
     return total
+
+
+@dataclass(frozen=True)
+class Aggregator:
+    """What an aggregate takes and gives, and its value over the values of all bindings. Some have one over `nothing`; `total` are those that are defined everywhere."""
+
+    signature: Signature
+    meaning: Callable[[Type, Sequence[Any]], Any]
+    nothing: bool = False
+    total: bool = False
+
+
+AGGREGATES: dict[str, Aggregator] = {
+    "count": Aggregator(Signature((), NUMBER), lambda _, values: len(values), nothing=True, total=True),
+    "sum": Aggregator(Signature((None,), kinds=NUMERIC), _sum, nothing=True),
+    "min": Aggregator(Signature((None,)), lambda _, values: min(values)),
+    "max": Aggregator(Signature((None,)), lambda _, values: max(values)),
+    "mean": Aggregator(Signature((NUMERIC,), FLOAT), _mean),
+}
 
 
 def _divide(left: Any, right: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import assert_never
 
 from vigilog.core.errors import Findings, counted, did_you_mean
 from vigilog.language.functors import FUNCTORS
@@ -11,6 +12,7 @@ from vigilog.language.slips import MEAN
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Constant,
     Constraint,
     Declaration,
     Directive,
@@ -21,6 +23,8 @@ from vigilog.language.syntax import (
     Program,
     Rule,
     Term,
+    Truth,
+    Variable,
     Wildcard,
     subterms,
 )
@@ -142,11 +146,15 @@ def _check_body(program: Program, body: tuple[Literal, ...], findings: Findings)
             case Disjunction():
                 for branch in literal.branches:
                     _check_body(program, branch, findings)
-        if isinstance(literal, Constraint):
-            if literal.op in ("match", "contains") and len(literal.args) != 2:
-                findings.error("arity", f"{literal.op} takes 2 arguments, not {len(literal.args)}", literal.span)
-            for arg in literal.args:
-                _check_operand(program, arg, findings)
+            case Constraint():
+                if literal.op in ("match", "contains") and len(literal.args) != 2:
+                    findings.error("arity", f"{literal.op} takes 2 arguments, not {len(literal.args)}", literal.span)
+                for arg in literal.args:
+                    _check_operand(program, arg, findings)
+            case Truth():
+                pass
+            case _:
+                assert_never(literal)
 
 
 def _check_operand(program: Program, term: Term, findings: Findings) -> None:
@@ -165,12 +173,17 @@ def _check_operand(program: Program, term: Term, findings: Findings) -> None:
 
 def _check_term(program: Program, term: Term, findings: Findings) -> None:
     for inner in subterms(term):
-        if isinstance(inner, Functor):
-            _check_functor(program, inner, findings)
-        elif isinstance(inner, Aggregate):
-            if inner.target is not None:
-                _check_operand(program, inner.target, findings)
-            _check_body(program, inner.body, findings)
+        match inner:
+            case Functor():
+                _check_functor(program, inner, findings)
+            case Aggregate():
+                if inner.target is not None:
+                    _check_operand(program, inner.target, findings)
+                _check_body(program, inner.body, findings)
+            case Variable() | Wildcard() | Constant():
+                pass
+            case _:
+                assert_never(inner)
 
 
 def _check_functor(program: Program, functor: Functor, findings: Findings) -> None:

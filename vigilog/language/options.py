@@ -125,7 +125,8 @@ def _elsewhere(key: str, kind: str) -> str:
             return _DATABASE.get(kind, "")
         case "columns":
             return "the columns are those of the .decl, in that order or in the order of a header (headers=true)"
-    return ""
+        case _:
+            return ""
 
 
 def _refused_formats(kind: str) -> tuple[str, ...]:

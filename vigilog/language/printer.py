@@ -7,6 +7,7 @@ p(x, "a\\n") :- q(x, _), (r(x) ; !s(x)), x = (1 + 2) * 3.
 
 from __future__ import annotations
 
+import datetime
 from decimal import Decimal
 from typing import assert_never
 
@@ -32,6 +33,7 @@ from vigilog.language.syntax import (
     Truth,
     TypeDefinition,
     Variable,
+    Wildcard,
 )
 
 _UNARY, _POWER, _PRIMARY = 90, 95, 99
@@ -83,8 +85,11 @@ def show_literal(literal: Literal) -> str:
             return f"({' ; '.join(show_body(branch) for branch in literal.branches)})"
         case Constraint(op="match" | "contains"):
             return f"{literal.op}({', '.join(show_term(arg) for arg in literal.args)})"
-    left, right = literal.args
-    return f"{show_term(left)} {literal.op} {show_term(right)}"
+        case Constraint():
+            left, right = literal.args
+            return f"{show_term(left)} {literal.op} {show_term(right)}"
+        case _:
+            assert_never(literal)
 
 
 def show_term(term: Term, outer: int = 0) -> str:
@@ -114,7 +119,10 @@ def _term(term: Term) -> tuple[str, int]:
             return f"{show_term(left, level)} {term.name} {show_term(right, level + 1)}", level
         case Functor():
             return f"{term.name}({', '.join(show_term(arg) for arg in term.args)})", _PRIMARY
-    return "_", _PRIMARY
+        case Wildcard():
+            return "_", _PRIMARY
+        case _:
+            assert_never(term)
 
 
 def show_constant(value: Value, *, unsigned: bool = False) -> str:
@@ -128,7 +136,10 @@ def show_constant(value: Value, *, unsigned: bool = False) -> str:
             return text if "." in text or "e" in text else f"{text}.0"
         case str():
             return f'"{"".join(_escaped(character) for character in value)}"'
-    return f'"{value.isoformat()}"'
+        case datetime.date():
+            return f'"{value.isoformat()}"'
+        case _:
+            assert_never(value)
 
 
 def _escaped(character: str) -> str:

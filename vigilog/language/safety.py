@@ -6,6 +6,7 @@ A variable is grounded by a place of its own in a positive atom, or by `=` from 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import assert_never
 
 from vigilog.core.errors import Finding, Findings
 from vigilog.language.slips import NO_NULLS
@@ -66,6 +67,10 @@ def grounded_by(body: tuple[Literal, ...], given: set[str], scope: set[str]) -> 
                 case Disjunction():
                     ways = [grounded_by(branch, grounded, scope) for branch in literal.branches]
                     grounded |= set.intersection(*ways)
+                case Negation() | Constraint() | Truth():
+                    pass
+                case _:
+                    assert_never(literal)
         if len(grounded) == before:
             return grounded
 
@@ -102,6 +107,8 @@ def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], sco
             case Constraint(op="=", args=(Variable(name=name), Functor() as term) | (Functor() as term, Variable(name=name))):
                 if name in own and name not in known and not needs(term, scope) <= own.union(known):
                     return True
+            case Constraint():
+                pass
     return False
 
 

@@ -7,8 +7,23 @@ aggregate shares with what is around it is the same there. Here such variables g
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
-from vigilog.language.syntax import Aggregate, Functor, Rule, Term, aggregates, map_terms, names, rename, terms, variables
+from vigilog.language.syntax import (
+    Aggregate,
+    Constant,
+    Functor,
+    Rule,
+    Term,
+    Variable,
+    Wildcard,
+    aggregates,
+    map_terms,
+    names,
+    rename,
+    terms,
+    variables,
+)
 
 
 def with_own_targets(rule: Rule) -> Rule:
@@ -37,7 +52,10 @@ def with_own_targets(rule: Rule) -> Rule:
                 shared = {each.name: each for each in variables(target) if each.name in around & inside}
                 fresh = {name: replace(each, name=unused(name)) for name, each in shared.items()}
                 return rename(replace(term, target=own(target, within), body=body), fresh)
-        return term
+            case Variable() | Wildcard() | Constant():
+                return term
+            case _:
+                assert_never(term)
 
     def unused(name: str) -> str:
         while name in taken:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import assert_never
 
 from vigilog.core.spans import NOWHERE, Span
 from vigilog.core.values import Type, Value
@@ -251,20 +252,29 @@ def terms(literal: Literal | Rule) -> Iterator[Term]:
         case Rule():
             for part in (*literal.heads, *literal.body):
                 yield from terms(part)
+        case Truth():
+            pass
+        case _:
+            assert_never(literal)
 
 
 def subterms(term: Term, *, into_aggregates: bool = False) -> Iterator[Term]:
     """The term and all terms inside it; an aggregate's own scope only if asked for."""
     yield term
-    if isinstance(term, Functor):
-        for arg in term.args:
-            yield from subterms(arg, into_aggregates=into_aggregates)
-    elif isinstance(term, Aggregate) and into_aggregates:
-        if term.target is not None:
-            yield from subterms(term.target, into_aggregates=True)
-        for literal in term.body:
-            for inner in terms(literal):
-                yield from subterms(inner, into_aggregates=True)
+    match term:
+        case Variable() | Wildcard() | Constant():
+            pass
+        case Functor():
+            for arg in term.args:
+                yield from subterms(arg, into_aggregates=into_aggregates)
+        case Aggregate():
+            if into_aggregates and term.target is not None:
+                yield from subterms(term.target, into_aggregates=True)
+            for literal in term.body if into_aggregates else ():
+                for inner in terms(literal):
+                    yield from subterms(inner, into_aggregates=True)
+        case _:
+            assert_never(term)
 
 
 def variables(part: Term | Literal | Rule, *, into_aggregates: bool = False) -> Iterator[Variable]:
@@ -301,6 +311,10 @@ def atoms(literals: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
             case Disjunction():
                 for branch in literal.branches:
                     yield from atoms(branch)
+            case Constraint() | Truth():
+                pass
+            case _:
+                assert_never(literal)
         if not isinstance(literal, Disjunction):
             for aggregate in aggregates(literal):
                 for atom, _ in atoms(aggregate.body):
@@ -317,7 +331,10 @@ def rename(term: Term, bindings: Mapping[str, Term]) -> Term:
         case Aggregate():
             target = None if term.target is None else rename(term.target, bindings)
             return replace(term, target=target, body=tuple(rename_literal(part, bindings) for part in term.body))
-    return term
+        case Wildcard() | Constant():
+            return term
+        case _:
+            assert_never(term)
 
 
 def rename_literal(literal: Literal, bindings: Mapping[str, Term]) -> Literal:
@@ -335,4 +352,7 @@ def map_terms(literal: Literal, change: Callable[[Term], Term]) -> Literal:
             return replace(literal, literal=inner)
         case Disjunction():
             return replace(literal, branches=tuple(tuple(map_terms(part, change) for part in branch) for branch in literal.branches))
-    return literal
+        case Truth():
+            return literal
+        case _:
+            assert_never(literal)

@@ -7,10 +7,12 @@ declared column or a functor's signature says so. What stays open takes a defaul
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import assert_never
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.values import BOOLEAN, BUILTIN, FLOAT, NUMBER, SYMBOL, Type, Value, decimal_type
@@ -237,6 +239,10 @@ class _RuleTypes:
                 case Disjunction():
                     for branch in literal.branches:
                         self.body(branch)
+                case Atom() | Truth():
+                    pass
+                case _:
+                    assert_never(literal)
 
     def atom(self, atom: Atom) -> None:
         for attribute, arg in zip(self.program.relations[atom.relation].attributes, atom.args, strict=True):
@@ -254,6 +260,9 @@ class _RuleTypes:
                 for visible, cells in self.scopes:
                     if term.name in visible:
                         return cells.setdefault(term.name, _Cell(ANY))
+                return _Cell(ANY)
+            case Wildcard():
+                return _Cell(ANY)
             case Constant():
                 return _constant_cell(term)
             case Functor():
@@ -262,10 +271,11 @@ class _RuleTypes:
                 inner = names_of_scope(term)
                 self.scopes.append((inner, {}))
                 self.body(term.body)
-                cell = self.signature(AGGREGATES[term.op], term.op, () if term.target is None else (term.target,))
+                cell = self.signature(AGGREGATES[term.op].signature, term.op, () if term.target is None else (term.target,))
                 self.scopes.pop()
                 return cell
-        return _Cell(ANY)
+            case _:
+                assert_never(term)
 
     def signature(self, signature: Signature, name: str, args: tuple[Term, ...]) -> _Cell:
         own = _Cell(signature.kinds)
@@ -316,14 +326,19 @@ class _RuleTypes:
 
     def sources(self, name: str, body: tuple[Literal, ...]) -> Iterator[str]:
         for literal in body:
-            if isinstance(literal, Atom):
-                attributes = self.program.relations[literal.relation].attributes
-                for attribute, arg in zip(attributes, literal.args, strict=True):
-                    if isinstance(arg, Variable) and arg.name == name:
-                        yield attribute.type_name
-            elif isinstance(literal, Disjunction):
-                for branch in literal.branches:
-                    yield from self.sources(name, branch)
+            match literal:
+                case Atom():
+                    attributes = self.program.relations[literal.relation].attributes
+                    for attribute, arg in zip(attributes, literal.args, strict=True):
+                        if isinstance(arg, Variable) and arg.name == name:
+                            yield attribute.type_name
+                case Disjunction():
+                    for branch in literal.branches:
+                        yield from self.sources(name, branch)
+                case Negation() | Constraint() | Truth():
+                    pass
+                case _:
+                    assert_never(literal)
 
     # -- second way: the tree again, with its types
 
@@ -340,6 +355,10 @@ class _RuleTypes:
                 return replace(literal, branches=tuple(self.typed_body(branch) for branch in literal.branches))
             case Truth():
                 return literal
+            case Atom() | Constraint():
+                pass
+            case _:
+                assert_never(literal)
         typed = replace(literal, args=self.typed_args(literal.args))
         match typed:
             case Constraint(op="match", args=(Constant(value=str(text), span=span), *_)) if refused := refusal(text):
@@ -363,7 +382,10 @@ class _RuleTypes:
             case Aggregate():
                 target = None if term.target is None else self.typed(term.target)
                 return replace(term, target=target, body=self.typed_body(term.body), type=type_)
-        return replace(term, type=type_)
+            case Variable() | Wildcard():
+                return replace(term, type=type_)
+            case _:
+                assert_never(term)
 
     def constant(self, constant: Constant, type_: Type) -> Value:
         value: object = constant.value
@@ -394,7 +416,10 @@ def _constant_cell(constant: Constant) -> _Cell:
             return _Cell(NUMERIC)
         case Decimal() | float():
             return _Cell(frozenset({"float", "decimal"}))
-    return _Cell(frozenset({"symbol", "date", "timestamp"}))
+        case str() | datetime.date():
+            return _Cell(frozenset({"symbol", "date", "timestamp"}))
+        case _:
+            assert_never(constant.value)
 
 
 def _conversion(first: _Cell, second: _Cell) -> str:

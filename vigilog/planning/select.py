@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from sqlglot import exp
 
 from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import BOOLEAN, Type
-from vigilog.language.functors import TOTAL
+from vigilog.language.functors import AGGREGATES, TOTAL
 from vigilog.language.safety import awaits, grounded_by, names_in, needs
 from vigilog.language.syntax import (
     Aggregate,
@@ -238,7 +239,15 @@ class _Query:
                         if sum(1 for _ in self.env[variable.name].walk()) > LARGE_EXPRESSION:
                             self.stage([])
                         return True
-        if isinstance(literal, Atom) or not self.known_literal(literal):
+            case Negation() | Constraint():
+                pass
+            case Atom():
+                return False
+            case Disjunction():
+                raise AssertionError("normalization leaves a disjunction only as the whole body of an aggregate")
+            case _:
+                assert_never(literal)
+        if not self.known_literal(literal):
             return False
         if isinstance(literal, Negation) and isinstance(literal.literal, Atom):
             condition = self.absent(literal.literal)  # which may begin a new SELECT, with conditions of its own
@@ -257,8 +266,8 @@ class _Query:
     def known(self, term: Term) -> bool:
         return needs(term, self.scope) <= self.env.keys()
 
-    def known_literal(self, literal: Literal) -> bool:
-        args = literal.literal.args if isinstance(literal, Negation) else literal.args  # type: ignore[union-attr]  # atoms and constraints
+    def known_literal(self, literal: Atom | Negation | Constraint) -> bool:
+        args = literal.literal.args if isinstance(literal, Negation) else literal.args
         return all(isinstance(arg, Wildcard) or self.known(arg) for arg in args)
 
     # -- tables
@@ -355,7 +364,10 @@ class _Query:
             case Functor():
                 assert term.type is not None, "checked programs are typed"
                 return dialect.functor(term.name, term.type, [_type(arg) for arg in term.args], [self.term(arg) for arg in term.args])
-        raise AssertionError("aggregates are lifted out of terms by normalization")
+            case Wildcard() | Aggregate():
+                raise AssertionError("aggregates are lifted out of terms by normalization")
+            case _:
+                assert_never(term)
 
     def guarded(self, term: Term) -> Sql:
         """The term's value, with a condition that it has one if it may be undefined."""
@@ -387,7 +399,8 @@ class _Query:
         match literal:
             case Constraint(args=(Variable(), Aggregate() as aggregate)):
                 return self.known(aggregate)
-        return False
+            case _:
+                return False
 
     def compute_aggregates(self, ready: list[Literal]) -> None:
         """Computes aggregates in a SELECT around what there is so far."""
@@ -401,11 +414,10 @@ class _Query:
             assert isinstance(variable, Variable) and isinstance(aggregate, Aggregate) and aggregate.type is not None
             target_type = None if aggregate.target is None else _type(aggregate.target)
             value = dialect.finish(aggregate.op, aggregate.type, target_type, result)
-            if aggregate.op != "count":
-                if aggregate.op == "sum":
-                    self.require(value)
-                else:
-                    self.where.append(defined(value.copy()))
+            if not AGGREGATES[aggregate.op].nothing:
+                self.where.append(defined(value.copy()))
+            elif not AGGREGATES[aggregate.op].total:
+                self.require(value)
             if variable.name in self.env:
                 self.where.append(exp.EQ(this=self.env[variable.name].copy(), expression=value.copy()))
             else:
@@ -595,10 +607,15 @@ def _canonical(aggregate: Aggregate, scope: set[str]) -> Aggregate:
     own: dict[str, Term] = {}
 
     def named(literal: Literal) -> Literal:
-        if isinstance(literal, Disjunction):
-            return replace(literal, branches=tuple(tuple(map(named, branch)) for branch in literal.branches))
-        if not isinstance(literal, Atom):
-            return literal
+        match literal:
+            case Disjunction():
+                return replace(literal, branches=tuple(tuple(map(named, branch)) for branch in literal.branches))
+            case Negation() | Constraint() | Truth():
+                return literal
+            case Atom():
+                pass
+            case _:
+                assert_never(literal)
         args: list[Term] = []
         for arg in literal.args:
             name = arg.name if isinstance(arg, Variable) else f"_{len(own)}"

@@ -15,19 +15,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Literal
 
 from sqlglot import exp
 
-from vigilog.core.values import FLOAT, Type, Value
+from vigilog.core.values import FLOAT, NUMBER, Type, Value
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
 from vigilog.spark.types import TIMESTAMP_PATTERN, spark_type
 
 
 @dataclass(frozen=True)
 class PythonFunction:
-    """A functor, test or aggregate that Python computes: `kind` is `functor`, `match`, `sum` or `mean`."""
+    """A functor, test or aggregate that Python computes."""
 
-    kind: str
+    kind: Literal["functor", "match", "sum", "mean"]
     functor: str
     args: tuple[Type, ...]
     result: Type
@@ -63,13 +64,13 @@ class SparkDialect:
             return self._to_string(arg_types[0], args[0])
         if name.startswith("to_"):
             return self._convert(name, type_, arg_types[0], args[0])
-        if kinds == {"number"} and name != "^":
+        if kinds == {"number"} and name in _INTEGER:
             return self._integer(name, args)
-        if kinds == {"float"} and name != "^":
+        if kinds == {"float"} and name in _FLOAT:
             return _float(name, args)
         if kinds == {"unsigned"} and name in _TRY:
             return self._let([call(_TRY[name], *args)], lambda given: _within(given[0], 0, 2**64 - 1, "decimal(20,0)"))
-        if type_.kind == "decimal" and name != "/":
+        if type_.kind == "decimal" and name in ("neg", *_PLAIN):
             result = exp.Neg(this=exp.Paren(this=args[0])) if name == "neg" else binary(_PLAIN[name], *args)
             return try_cast(result, str(type_))
         return self._python("functor", name, tuple(arg_types), type_, args)
@@ -120,31 +121,27 @@ class SparkDialect:
         return binary(COMPARISONS[op], *args)
 
     def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None) -> Sql:
-        if op == "count":
-            return exp.Count(this=exp.Star())
-        assert target is not None and target_type is not None
-        if op in ("min", "max"):
-            return call(op, target)
-        if target_type.kind == "float":
-            return call("collect_list", target)
-        total = call("sum", cast(target, f"decimal(38,{target_type.scale})"))
-        if op == "mean":
-            return call("try_divide", cast(total, "double"), cast(exp.Count(this=exp.Star()), "double"))
-        return total
+        return AGGREGATES[op].inside(target_type or NUMBER, exp.Star() if target is None else target)
 
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
-        if op == "count":
-            return exp.Coalesce(this=result, expressions=[integer(0)])
-        if op not in ("sum", "mean") or target_type is None:
-            return result
+        return AGGREGATES[op].outside(self, type_, target_type or NUMBER, result)
+
+    def counted_rows(self, type_: Type, target_type: Type, result: Sql) -> Sql:
+        return exp.Coalesce(this=result, expressions=[integer(0)])
+
+    def as_it_is(self, type_: Type, target_type: Type, result: Sql) -> Sql:
+        return result
+
+    def summed(self, type_: Type, target_type: Type, result: Sql) -> Sql:
         if target_type.kind == "float":
-            return self._python(op, op, (FLOAT,), FLOAT, [result])
-        if op == "mean":
-            return result
+            return self._python("sum", "sum", (FLOAT,), FLOAT, [result])
         total = exp.Coalesce(this=result, expressions=[integer(0)])
         if target_type.kind == "unsigned":
             return self._let([total], lambda given: _within(given[0], 0, 2**64 - 1, "decimal(20,0)"))
         return try_cast(total, spark_type(type_))
+
+    def averaged(self, type_: Type, target_type: Type, result: Sql) -> Sql:
+        return self._python("mean", "mean", (FLOAT,), FLOAT, [result]) if target_type.kind == "float" else result
 
     def sought(self, pairs: Sequence[tuple[Sql, Sql, Type]]) -> list[Sql]:
         """Spark looks up one key of 64 bits several times faster than any other, so the hash of others; that their parts are equal is said in a way that makes no keys of them."""
@@ -163,7 +160,9 @@ class SparkDialect:
     def counted(self, guard: Sql) -> Sql:
         return guard
 
-    def _python(self, kind: str, functor: str, args: tuple[Type, ...], result: Type, given: Sequence[Sql]) -> Sql:
+    def _python(
+        self, kind: Literal["functor", "match", "sum", "mean"], functor: str, args: tuple[Type, ...], result: Type, given: Sequence[Sql]
+    ) -> Sql:
         spelled = {"/": "divide", "%": "modulo", "^": "power", "+": "add", "-": "subtract", "*": "multiply"}.get(functor, functor)
         parts = [kind, spelled, *map(str, args), str(result)]
         name = "v_" + "_".join(part.replace("(", "_").replace(",", "_").replace(")", "") for part in parts)
@@ -192,11 +191,39 @@ class SparkDialect:
         return call("element_at", call("transform", call("array", bound), function), 1)
 
 
+@dataclass(frozen=True)
+class Aggregated:
+    """An aggregate's SQL: `inside` the SELECT that groups, from the target's type and the target (`count` has `*`), and what is made of its value `outside`."""
+
+    inside: Callable[[Type, Sql], Sql]
+    outside: Callable[[SparkDialect, Type, Type, Sql], Sql]
+
+
+def _sum(target_type: Type, target: Sql) -> Sql:
+    return call("collect_list", target) if target_type.kind == "float" else call("sum", cast(target, f"decimal(38,{target_type.scale})"))
+
+
+def _mean(target_type: Type, target: Sql) -> Sql:
+    total = _sum(target_type, target)
+    return total if target_type.kind == "float" else call("try_divide", cast(total, "double"), cast(exp.Count(this=exp.Star()), "double"))
+
+
+# For each aggregate of the language how it is written.
+AGGREGATES: dict[str, Aggregated] = {
+    "count": Aggregated(lambda _, target: exp.Count(this=target), SparkDialect.counted_rows),
+    "sum": Aggregated(_sum, SparkDialect.summed),
+    "min": Aggregated(lambda _, target: call("min", target), SparkDialect.as_it_is),
+    "max": Aggregated(lambda _, target: call("max", target), SparkDialect.as_it_is),
+    "mean": Aggregated(_mean, SparkDialect.averaged),
+}
+
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "%": "try_mod"}
 _PLAIN: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _BITS: dict[str, type[exp.Binary]] = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr, "bxor": exp.BitwiseXor}
 _LOGICAL: dict[str, type[exp.Binary]] = {"land": exp.BitwiseAnd, "lor": exp.BitwiseOr, "lxor": exp.BitwiseXor}
 _SHIFTS = {"bshl": "shiftleft", "bshr": "shiftright", "bshru": "shiftrightunsigned"}
+_INTEGER = (*_TRY, "neg", "/", *_BITS, "bnot", *_SHIFTS, *_LOGICAL, "lnot")
+_FLOAT = (*_PLAIN, "/", "neg")
 
 
 def cast(sql: Sql, type_: str) -> Sql:

@@ -18,17 +18,17 @@ import datetime
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, assert_never
 
 from sqlglot import exp
 
-from vigilog.core.values import DATE, NUMBER, TIMESTAMP, Type, Value
+from vigilog.core.values import DATE, NUMBER, TIMESTAMP, Kind, Type, Value
 from vigilog.language.functors import apply, exact_sum
 from vigilog.language.patterns import matches
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
 
 OFFSET = 2**63
-AFFINITY = {
+AFFINITY: dict[Kind, str] = {
     "symbol": "TEXT",
     "number": "INTEGER",
     "unsigned": "INTEGER",
@@ -53,7 +53,10 @@ def encoder(type_: Type) -> Callable[[Any], Any] | None:
             return TIMESTAMP.text
         case "decimal":
             return lambda value: int(value.scaleb(type_.scale))
-    return None
+        case "symbol" | "number" | "float":
+            return None
+        case _:
+            assert_never(type_.kind)
 
 
 def decoder(type_: Type) -> Callable[[Any], Any] | None:
@@ -69,7 +72,10 @@ def decoder(type_: Type) -> Callable[[Any], Any] | None:
             return TIMESTAMP.parse
         case "decimal":
             return lambda stored: Decimal(stored).scaleb(-type_.scale)
-    return None
+        case "symbol" | "number" | "float":
+            return None
+        case _:
+            assert_never(type_.kind)
 
 
 class SqliteDialect:
@@ -97,15 +103,7 @@ class SqliteDialect:
         return key
 
     def constant(self, value: Value, type_: Type) -> Sql:
-        encode = encoder(type_)
-        stored: Any = encode(value) if encode else value
-        if isinstance(stored, str):
-            return exp.Literal.string(stored)
-        if isinstance(stored, float):
-            return exp.Literal.number(repr(stored)) if stored >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(repr(-stored))))
-        if stored == -OFFSET:  # SQLite reads 9223372036854775808 as REAL before it sees the sign
-            return exp.Paren(this=exp.Sub(this=integer(stored + 1), expression=integer(1)))
-        return integer(int(stored))
+        return _constant(value, type_)
 
     def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql:
         if name in ("min", "max"):
@@ -167,23 +165,7 @@ class SqliteDialect:
         return binary(COMPARISONS[op], *args)
 
     def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None) -> Sql:
-        if op == "count":
-            return exp.Count(this=exp.Star())
-        assert target is not None and target_type is not None
-        if op in ("min", "max"):
-            return call(op, target)
-        if target_type.kind in ("float", "unsigned"):
-            result = call(f"v_{op}_{target_type.kind}", target)
-            if op == "mean":
-                return result
-            nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=integer(0))  # SQLite asks no aggregate about no rows
-            return case(nothing, self.constant(0.0 if target_type.kind == "float" else 0, target_type), result)
-        # Two halves that cannot overflow, put together exactly: one Python call a group, not one a row.
-        high = call("sum", binary(exp.BitwiseRightShift, target, integer(31)))
-        low = call("sum", binary(exp.BitwiseAnd, target.copy(), integer(2**31 - 1)))
-        if op == "mean":
-            return call("v_mean", high, low, exp.Count(this=exp.Star()), target_type.scale)
-        return call("v_sum", high, low, type_.precision)
+        return AGGREGATES[op](type_, target_type or NUMBER, exp.Star() if target is None else target)
 
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         return result
@@ -200,6 +182,47 @@ class SqliteDialect:
     def counted(self, guard: Sql) -> Sql:
         return exp.Paren(this=exp.or_(guard, call("v_undefined")))
 
+
+def _constant(value: Value, type_: Type) -> Sql:
+    encode = encoder(type_)
+    stored: Any = encode(value) if encode else value
+    if isinstance(stored, str):
+        return exp.Literal.string(stored)
+    if isinstance(stored, float):
+        return exp.Literal.number(repr(stored)) if stored >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(repr(-stored))))
+    if stored == -OFFSET:  # SQLite reads 9223372036854775808 as REAL before it sees the sign
+        return exp.Paren(this=exp.Sub(this=integer(stored + 1), expression=integer(1)))
+    return integer(int(stored))
+
+
+def _sum_of(type_: Type, target_type: Type, target: Sql) -> Sql:
+    if target_type.kind not in ("float", "unsigned"):
+        return call("v_sum", *_halves(target), type_.precision)
+    nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=integer(0))  # SQLite asks no aggregate about no rows
+    zero = _constant(0.0 if target_type.kind == "float" else 0, target_type)
+    return case(nothing, zero, call(f"v_sum_{target_type.kind}", target))
+
+
+def _mean_of(_: Type, target_type: Type, target: Sql) -> Sql:
+    if target_type.kind not in ("float", "unsigned"):
+        return call("v_mean", *_halves(target), exp.Count(this=exp.Star()), target_type.scale)
+    return call(f"v_mean_{target_type.kind}", target)
+
+
+def _halves(target: Sql) -> tuple[Sql, Sql]:
+    """The sums of two halves that cannot overflow, to be put together exactly: one Python call a group, not one a row."""
+    high = call("sum", binary(exp.BitwiseRightShift, target, integer(31)))
+    return high, call("sum", binary(exp.BitwiseAnd, target.copy(), integer(2**31 - 1)))
+
+
+# For each aggregate of the language its SQL, from the type of the result, that of the target, and the target; `count` has `*`.
+AGGREGATES: dict[str, Callable[[Type, Type, Sql], Sql]] = {
+    "count": lambda _, __, target: exp.Count(this=target),
+    "sum": _sum_of,
+    "min": lambda _, __, target: call("min", target),
+    "max": lambda _, __, target: call("max", target),
+    "mean": _mean_of,
+}
 
 _ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
 _BITWISE: dict[str, type[exp.Binary]] = {"band": exp.BitwiseAnd, "bor": exp.BitwiseOr}
@@ -323,7 +346,7 @@ class _UnsignedMean(_UnsignedSum):
         return float(self.total) / self.count if self.count else None
 
 
-AGGREGATES: dict[str, type] = {
+AGGREGATE_CLASSES: dict[str, type] = {
     "v_sum_float": _FloatSum,
     "v_mean_float": _FloatMean,
     "v_sum_unsigned": _UnsignedSum,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from vigilog.core.values import Type
 from vigilog.spark.types import spark_type
@@ -37,7 +37,10 @@ def fits(type_: Type, kind: str) -> bool:
             return kind in _WHOLE or decimal
         case "timestamp":
             return kind in ("timestamp", "timestamp_ntz")
-    return kind == type_.kind
+        case "boolean" | "date":
+            return kind == type_.kind
+        case _:
+            assert_never(type_.kind)
 
 
 def from_column(type_: Type, raw: Column) -> Cell:
@@ -125,4 +128,7 @@ def _in_range(type_: Type, value: Column) -> Column:
             return F.year(value).between(1, 9999)
         case "symbol":
             return ~F.contains(value, F.lit("\x00"))
-    return F.lit(True)
+        case "number" | "boolean" | "decimal":
+            return F.lit(True)
+        case _:
+            assert_never(type_.kind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,11 +30,8 @@ def write(session: SparkSession, frame: DataFrame, place: Place, path: Path | No
     """Writes a frame as the place says: to `path`, or, if that is None, to the place's own location. Rows of text are sorted; if they are `few`, in one part."""
     target = place.location if path is None else f"file://{path.absolute()}"
     try:
-        if place.format == "table":
-            _named(frame, place).write.mode("overwrite").saveAsTable(target)
-        elif place.format in ("parquet", "orc"):
-            whole = _with_days_of_orc(frame, place) if place.format == "orc" else frame
-            _named(whole, place).write.mode("overwrite").format(place.format).save(target)
+        if not place.text:
+            COLUMNAR[place.format](frame, place, target)
         elif path is None:
             _lines(frame, place, few=few, headed=place.headers).write.mode("overwrite").option("lineSep", "\n").text(target)
         else:
@@ -63,6 +61,14 @@ def _with_days_of_orc(frame: DataFrame, place: Place) -> DataFrame:
 
     days = {name for name, type_ in zip(frame.columns, place.types, strict=False) if type_.kind in ("date", "timestamp")}
     return frame.select(*(checked(name) if name in days else F.col(f"`{name}`") for name in frame.columns)) if days else frame
+
+
+# How what is no text is written.
+COLUMNAR: dict[str, Callable[[DataFrame, Place, str], None]] = {
+    "parquet": lambda frame, place, target: _named(frame, place).write.mode("overwrite").parquet(target),
+    "orc": lambda frame, place, target: _named(_with_days_of_orc(frame, place), place).write.mode("overwrite").orc(target),
+    "table": lambda frame, place, target: _named(frame, place).write.mode("overwrite").saveAsTable(target),
+}
 
 
 def in_order(frame: DataFrame, *, few: bool) -> DataFrame:

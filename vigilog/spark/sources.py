@@ -10,7 +10,7 @@ import atexit
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,7 +134,7 @@ def parsed(place: Place) -> list[cells.Cell]:
     """The cells of raw rows."""
     from pyspark.sql import functions as F
 
-    parse = cells.from_variant if place.format == "json" else cells.from_text if place.text else cells.from_column
+    parse = TEXTS[place.format][1] if place.text else cells.from_column
     return [parse(type_, F.col(f"r{i}")) for i, type_ in enumerate(place.types)]
 
 
@@ -143,12 +143,13 @@ def parsed(place: Place) -> list[cells.Cell]:
 
 def raw(session: SparkSession, place: Place) -> DataFrame:
     """The rows of a source as it has them: r0, r1, …, whether their line is one, and where they are from."""
+    assert place.format in (TEXTS if place.text else COLUMNAR), f"there is no source {place.format}"
     if place.local and place.format != "delta":
         reader.files(place)  # says what is wrong with a path better than Spark does
     try:
         if not place.text:
-            return columnar(place, _frame(session, place))
-        read_ = _json_lines if place.format == "json" else _csv if place.quoted and place.columns else _lines
+            return columnar(place, COLUMNAR[place.format](session, place))
+        read_ = TEXTS[place.format][0]
         return reduce(lambda left, right: left.union(right), (read_(session, place, *part) for part in _parts(session, place)))
     except DataError:
         raise
@@ -174,6 +175,10 @@ def _header(session: SparkSession, place: Place) -> Order:
         return reader.same_order(place)
     lines = _text(session, place, [uri(place)]).where((F.col(_START) == 0) & ((F.col("value") != "") | F.lit(not place.quoted)))
     return reader.order_of(place, place.location, [row["value"] for row in lines.head(1)])
+
+
+def _delimited(session: SparkSession, place: Place, paths: list[str], order: Order) -> DataFrame:
+    return (_csv if place.quoted and place.columns else _lines)(session, place, paths, order)
 
 
 def _lines(session: SparkSession, place: Place, paths: list[str], order: Order) -> DataFrame:
@@ -272,7 +277,7 @@ def has_columns(session: SparkSession, place: Place) -> bool:
         if place.text:
             _parts(session, place)
         else:
-            columnar(place, _frame(session, place))
+            columnar(place, COLUMNAR[place.format](session, place))
     except DataError as reason:
         if reason.code == "columns":
             return False
@@ -304,16 +309,21 @@ def columnar(place: Place, frame: DataFrame) -> DataFrame:
     return frame.select(*kept, F.lit(True).alias(LINE_OK), *_metadata(place))
 
 
-def _frame(session: SparkSession, place: Place) -> DataFrame:
-    match place.format:
-        case "table":
-            return session.table(place.location)
-        case "jdbc":
-            return jdbc.read(session, place.options, place.relation)
-        case "delta":
-            return delta.read(session, place)
-    frame: DataFrame = getattr(session.read, place.format)(uri(place))
-    return frame
+# How each format of text is read, and its cells.
+TEXTS: dict[str, tuple[Callable[[SparkSession, Place, list[str], Order], DataFrame], Callable[[Type, Column], cells.Cell]]] = {
+    "file": (_delimited, cells.from_text),
+    "csv": (_delimited, cells.from_text),
+    "json": (_json_lines, cells.from_variant),
+}
+
+# How all other sources are read, which have columns with names and types.
+COLUMNAR: dict[str, Callable[[SparkSession, Place], DataFrame]] = {
+    "parquet": lambda session, place: session.read.parquet(uri(place)),
+    "orc": lambda session, place: session.read.orc(uri(place)),
+    "table": lambda session, place: session.table(place.location),
+    "jdbc": lambda session, place: jdbc.read(session, place.options, place.relation),
+    "delta": delta.read,
+}
 
 
 def _metadata(place: Place) -> list[Column]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vigilog.core.values import Type
+from vigilog.core.values import Kind, Type
 
 TIMESTAMP_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
-_SPARK = {
+_SPARK: dict[Kind, str] = {
     "symbol": "string",
     "number": "bigint",
     "unsigned": "decimal(20,0)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import assert_never
 
 from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import DemandMachine, Plan
@@ -13,19 +14,16 @@ from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import (
     Aggregate,
-    Atom,
     Attribute,
     Constant,
-    Constraint,
     Declaration,
-    Disjunction,
     Functor,
-    Literal,
-    Negation,
     Program,
     Rule,
     Term,
     Variable,
+    Wildcard,
+    map_terms,
     names,
 )
 from vigilog.rewriting.demand.magic import magic
@@ -122,7 +120,7 @@ def form_of(goal: Goal) -> tuple[Form, Row]:
     ('answer(k1, y) :- edge(k1, y), !edge(y, k1).', ('a',))
     """
     opener = _Opener(names(goal.rule, into_aggregates=True))
-    body = tuple(opener.literal(literal) for literal in goal.rule.body)
+    body = tuple(map_terms(literal, opener.term) for literal in goal.rule.body)
     args = tuple(opener.term(arg) for arg in goal.rule.head.args)
     known = tuple(opener.found.values())
     attributes = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in known)
@@ -150,16 +148,8 @@ class _Opener:
                 return replace(term, args=tuple(map(self.term, term.args)))
             case Aggregate():
                 target = None if term.target is None else self.term(term.target)
-                return replace(term, target=target, body=tuple(map(self.literal, term.body)))
-        return term
-
-    def literal(self, literal: Literal) -> Literal:
-        match literal:
-            case Atom() | Constraint():
-                return replace(literal, args=tuple(map(self.term, literal.args)))
-            case Negation():
-                inner = replace(literal.literal, args=tuple(map(self.term, literal.literal.args)))
-                return replace(literal, literal=inner)
-            case Disjunction():
-                return replace(literal, branches=tuple(tuple(map(self.literal, branch)) for branch in literal.branches))
-        return literal
+                return replace(term, target=target, body=tuple(map_terms(literal, self.term) for literal in term.body))
+            case Variable() | Wildcard():
+                return term
+            case _:
+                assert_never(term)

@@ -15,7 +15,7 @@ from vigilog.executors.watch import Watch
 from vigilog.planning.indexes import Order, needed_indexes
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
-from vigilog.planning.sqlite import AFFINITY, AGGREGATES, SqliteDialect, decoder, encoder
+from vigilog.planning.sqlite import AFFINITY, AGGREGATE_CLASSES, SqliteDialect, decoder, encoder
 
 _LIMITS = ("stack overflow", "too many", "at most", "too deep", "Expression tree", "too big", "too large")
 FEW = 20  # up to so many rows are looked up one by one
@@ -66,7 +66,7 @@ class Tables:
         """Makes the connection call these tables' functions; of several on one connection, those that did it last."""
         self.registered.clear()
         self.connection.create_function("v_undefined", 0, self._count_undefined)
-        for name, class_ in AGGREGATES.items():
+        for name, class_ in AGGREGATE_CLASSES.items():
             self.connection.create_aggregate(name, 1, class_)
         self.connection.set_progress_handler(self._look_up, STEPS_BETWEEN_LOOKS)
 

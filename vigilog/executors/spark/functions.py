@@ -14,7 +14,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 from weakref import WeakSet
 
 from vigilog.core.values import Type
@@ -64,11 +64,17 @@ def _returns(function: PythonFunction) -> str:
 
 
 def _python(function: PythonFunction) -> Callable[..., Any]:
-    if function.kind == "match":
-        return match
-    if function.kind in ("sum", "mean"):
-        return float_sum if function.kind == "sum" else float_mean
-    return functor(function.functor, function.result, function.args)
+    match function.kind:
+        case "functor":
+            return functor(function.functor, function.result, function.args)
+        case "match":
+            return match
+        case "sum":
+            return float_sum
+        case "mean":
+            return float_mean
+        case _:
+            assert_never(function.kind)
 
 
 def functor(name: str, result: Type, types: tuple[Type, ...]) -> Callable[..., Any]:
@@ -81,14 +87,7 @@ def functor(name: str, result: Type, types: tuple[Type, ...]) -> Callable[..., A
         value = apply(name, result, types, given)
         return Decimal(value) if isinstance(value, int) and result.kind == "unsigned" else value
 
-    return _with_arity(compute, len(types))
-
-
-def _with_arity(function: Callable[..., Any], arity: int) -> Callable[..., Any]:
-    """Spark asks a function how many arguments it takes."""
-    if arity == 1:
-        return lambda a: function(a)
-    return lambda a, b: function(a, b)
+    return compute
 
 
 def match(pattern: str | None, text: str | None) -> bool | None:

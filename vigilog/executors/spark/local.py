@@ -7,7 +7,7 @@ the columns that are known when an atom is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, assert_never
 
 from vigilog.core.values import Row
 from vigilog.language import functors
@@ -17,6 +17,7 @@ from vigilog.language.syntax import (
     Atom,
     Constant,
     Constraint,
+    Disjunction,
     Functor,
     Literal,
     Negation,
@@ -143,14 +144,17 @@ class LocalRule:
                 return all(isinstance(arg, Wildcard) or self._known(arg) for arg in inner.args)
             case Constraint():
                 return all(map(self._known, literal.args))
-        return True
+            case Atom() | Truth() | Disjunction():
+                return True
+            case _:
+                assert_never(literal)
 
     def _step(self, literal: Literal) -> Step:
         match literal:
             case Atom():
                 return self._join(literal)
-            case Negation(literal=Atom() as atom):
-                return self._absent(atom)
+            case Negation(literal=inner):
+                return self._absent(inner) if isinstance(inner, Atom) else self._test(inner, False)
             case Constraint(args=(Variable(name=name), Aggregate() as aggregate)):
                 return self._aggregate(name, aggregate)
             case Constraint(op="=", args=(left, right)):
@@ -160,11 +164,12 @@ class LocalRule:
                 return self._test(literal, True)
             case Constraint():
                 return self._test(literal, True)
-            case Negation(literal=Constraint() as constraint):
-                return self._test(constraint, False)
             case Truth(value=value):
                 return lambda bindings, _: (binding for binding in bindings if value)
-        raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case Disjunction():
+                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case _:
+                assert_never(literal)
 
     def _join(self, atom: Atom) -> Step:
         known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, Wildcard) and self._known(arg)]
@@ -275,7 +280,10 @@ class LocalRule:
                 return lambda _: constant
             case Functor():
                 return self._functor(term)
-        raise AssertionError("a rule with aggregates is none for this process")
+            case Wildcard() | Aggregate():
+                raise AssertionError("a rule with aggregates is none for this process")
+            case _:
+                assert_never(term)
 
     def _functor(self, term: Functor) -> Value:
         assert term.type is not None, "checked programs are typed"
@@ -312,4 +320,5 @@ def _is_simple(aggregate: Aggregate, scope: Collection[str], tables: Collection[
             distinct = len(own) == len(args) == len(set(own))
             summed = aggregate.target is None or (aggregate.target in args and not names(aggregate.target) <= set(scope))
             return distinct and summed and relation not in tables
-    return False
+        case _:
+            return False

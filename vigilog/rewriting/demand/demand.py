@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, product
+from typing import assert_never
 
 from vigilog.language.safety import awaits, grounded_by, names_in, needs
 from vigilog.language.syntax import (
@@ -194,6 +195,12 @@ class Demand:
                             isinstance(part, Constraint) and isinstance(part.args[-1], Aggregate)
                         ):
                             done.append(part)
+            case Atom() | Negation() | Constraint() | Truth():
+                pass
+            case Disjunction():
+                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case _:
+                assert_never(literal)
 
     def _on_demand(self, literal: Literal) -> bool:
         return any(atom.relation in self.behind for atom, _ in atoms((literal,)))
@@ -222,7 +229,10 @@ class Demand:
                     return (0 if one else 20), 0
                 case Truth():
                     return 0, 0
-            return (5 * asked if needs_of(literal, scope) <= bound else 20), 0
+                case Negation() | Constraint() | Disjunction():
+                    return (5 * asked if needs_of(literal, scope) <= bound else 20), 0
+                case _:
+                    assert_never(literal)
 
         return min(range(len(pending)), key=lambda index: (cost(index), index))
 
@@ -341,7 +351,8 @@ def _ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
     match aggregate.body:
         case (Disjunction(branches=branches),):
             return branches
-    return (aggregate.body,)
+        case body:
+            return (body,)
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import assert_never
 
 from vigilog.core.values import NUMBER
 from vigilog.language.syntax import (
@@ -32,6 +33,7 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    Truth,
     Variable,
     Wildcard,
     names,
@@ -63,7 +65,10 @@ class Amended:
                 return [replace(literal, args=(variable, replace(aggregate, body=self._body(aggregate.body, fresh))))]
             case Disjunction():
                 return [replace(literal, branches=tuple(self._body(branch, fresh) for branch in literal.branches))]
-        return [literal]
+            case Negation() | Constraint() | Truth():
+                return [literal]
+            case _:
+                assert_never(literal)
 
     def _present(self, atom: Atom, fresh: Iterator[str]) -> list[Literal]:
         if atom.relation not in self.gone:

@@ -26,9 +26,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from vigilog.language.safety import grounded_by
-from vigilog.language.syntax import Aggregate, Atom, Constraint, Declaration, Literal, Negation, Program, Rule, Variable, Wildcard, names
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Constraint,
+    Declaration,
+    Disjunction,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Truth,
+    Variable,
+    Wildcard,
+    names,
+)
 from vigilog.rewriting.maintenance.states import States, literal_in_new
 from vigilog.rewriting.maintenance.touched import touched
 from vigilog.rewriting.program.normalize import flat
@@ -57,6 +72,12 @@ def deletions(rule: Rule, states: Mapping[str, States], *, stored: bool = False)
                 yield _variant(rule, head, rule.body, place, replace(literal, relation=states[literal.relation].lost))
             case Negation(literal=Atom() as atom):
                 yield _variant(rule, head, rule.body, place, replace(atom, relation=states[atom.relation].gained))
+            case Negation() | Constraint() | Truth():
+                pass
+            case Disjunction():
+                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case _:
+                assert_never(literal)
     for prefix in touched(rule, states):
         yield _read_off(rule, head, prefix) if stored else Variant(rule.derive(head, body=(*prefix, *rule.body)), 0)
 
@@ -71,6 +92,12 @@ def insertions(rule: Rule, states: Mapping[str, States]) -> Iterator[Variant]:
                 yield _variant(rule, head, body, place, replace(literal, relation=states[literal.relation].gained))
             case Negation(literal=Atom() as atom):
                 yield _variant(rule, head, body, place, replace(atom, relation=states[atom.relation].lost))
+            case Negation() | Constraint() | Truth():
+                pass
+            case Disjunction():
+                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case _:
+                assert_never(literal)
     for prefix in touched(rule, states):
         yield Variant(rule.derive(head, body=(*prefix, *body)), 0)
 

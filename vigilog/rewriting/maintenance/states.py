@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
-from vigilog.language.syntax import Aggregate, Atom, Constraint, Disjunction, Literal, Negation, Rule, Term
+from vigilog.language.syntax import Aggregate, Atom, Constraint, Disjunction, Literal, Negation, Rule, Term, Truth
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,10 @@ def literal_in_new(literal: Literal, states: Mapping[str, States]) -> Literal:
             return replace(literal, args=tuple(term(arg) for arg in literal.args))
         case Disjunction():
             return replace(literal, branches=tuple(tuple(literal_in_new(part, states) for part in branch) for branch in literal.branches))
-    return literal
+        case Truth():
+            return literal
+        case _:
+            assert_never(literal)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
+from typing import assert_never
 
 from vigilog.core.values import NUMBER
+from vigilog.language.functors import AGGREGATES
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -19,6 +21,7 @@ from vigilog.language.syntax import (
     Negation,
     Rule,
     Term,
+    Truth,
     Variable,
     Wildcard,
     atoms,
@@ -52,7 +55,8 @@ def ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
     match aggregate.body:
         case (Disjunction(branches=branches),):
             return branches
-    return (aggregate.body,)
+        case body:
+            return (body,)
 
 
 def grouped(body: tuple[Literal, ...], prefix: tuple[Literal, ...]) -> tuple[Literal, ...]:
@@ -79,7 +83,7 @@ def grouped(body: tuple[Literal, ...], prefix: tuple[Literal, ...]) -> tuple[Lit
         ]
         if not same:
             kept.append(literal)
-        elif not any(aggregate.op in ("min", "max", "mean") for aggregate in same):  # these have no value for nothing
+        elif all(AGGREGATES[aggregate.op].nothing for aggregate in same):  # others have no value where there is nothing
             number = Variable(next(fresh), NUMBER)
             counted = Aggregate("count", None, same[0].body, NUMBER)
             kept += [Constraint("=", (number, counted)), Constraint(">", (number, Constant(0, NUMBER)))]
@@ -93,7 +97,8 @@ def _ranges(aggregate: Aggregate, atom: Atom, scope: set[str]) -> bool:
             own = [arg.name for arg in args if isinstance(arg, Variable) and arg.name not in scope]
             free = [isinstance(arg, Wildcard) or (isinstance(arg, Variable) and own.count(arg.name) == 1) for arg in args]
             return all(open_ if isinstance(mine, Wildcard) else mine == arg for mine, arg, open_ in zip(atom.args, args, free, strict=True))
-    return False
+        case _:
+            return False
 
 
 def _touched_way(way: tuple[Literal, ...], states: Mapping[str, States]) -> Iterator[tuple[Literal, ...]]:
@@ -124,6 +129,10 @@ def beside(way: Iterable[Literal]) -> Iterator[Literal]:
         match literal:
             case Atom() | Constraint(op="=", args=(_, Variable() | Constant() | Functor())):
                 yield literal
+            case Constraint() | Negation() | Truth() | Disjunction():
+                pass
+            case _:
+                assert_never(literal)
 
 
 def groundable(literals: Iterable[Literal], given: set[str]) -> Iterator[Literal]:

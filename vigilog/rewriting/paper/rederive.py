@@ -112,7 +112,8 @@ def _idle_check(plus: Rule, demand: Demand) -> Rule:
     match plus.body:
         case (inserted, Negation(literal=Atom() as was)):
             return plus.derive(demand.question(was.relation, "b" * len(was.args), was.args), body=(inserted,))
-    raise AssertionError("E1 is `p_plus :- p_ins, !p`")
+        case _:
+            raise AssertionError("E1 is `p_plus :- p_ins, !p`")
 
 
 def _query_rules(rules: Iterable[Rule], demand: Demand, answers: Answers) -> Iterator[Rule]:

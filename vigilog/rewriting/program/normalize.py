@@ -22,6 +22,7 @@ from vigilog.core.errors import Finding, ProgramError
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Constant,
     Constraint,
     Disjunction,
     Functor,
@@ -77,8 +78,10 @@ class _Normalizer:
                     choices.append([()] if literal.value else [])
                 case Disjunction():
                     choices.append([way for branch in literal.branches for way in self.alternatives(rule, branch)])
-                case _:
+                case Atom() | Negation() | Constraint():
                     choices.append([(literal,)])
+                case _:
+                    assert_never(literal)
             size *= len(choices[-1])
             if size * max(len(rule.heads), 1) > MAX_ALTERNATIVES:
                 hint = "name a part of it as a relation of its own"
@@ -118,13 +121,17 @@ class _Normalizer:
 
     def lift_term(self, term: Term, lifted: list[Literal], fresh: Iterator[str]) -> Term:
         """The term with aggregates, and parts that nest too deep for SQL, replaced by variables."""
-        if isinstance(term, Functor):
-            args = [self.lift_term(arg, lifted, fresh) for arg in term.args]
-            args = [_named(arg, arg, lifted, fresh) if _depth(arg) >= MAX_TERM_DEPTH else arg for arg in args]
-            return replace(term, args=tuple(args))
-        if isinstance(term, Aggregate):
-            return _named(term, self.aggregate(term, fresh), lifted, fresh)
-        return term
+        match term:
+            case Functor():
+                args = [self.lift_term(arg, lifted, fresh) for arg in term.args]
+                args = [_named(arg, arg, lifted, fresh) if _depth(arg) >= MAX_TERM_DEPTH else arg for arg in args]
+                return replace(term, args=tuple(args))
+            case Aggregate():
+                return _named(term, self.aggregate(term, fresh), lifted, fresh)
+            case Variable() | Wildcard() | Constant():
+                return term
+            case _:
+                assert_never(term)
 
     def aggregate(self, aggregate: Aggregate, fresh: Iterator[str]) -> Aggregate:
         """The aggregate with a conjunction of plain literals for a body, or a disjunction of such. What is lifted outside of a disjunction is the same in all its ways."""
@@ -150,8 +157,10 @@ class _Normalizer:
             case Disjunction():
                 branches = (tuple(plain for part in branch for plain in self.lift_inside(part, fresh)) for branch in literal.branches)
                 yield replace(literal, branches=tuple(branches))
-            case _:
+            case Atom() | Negation() | Constraint():
                 yield from self.lift(literal, fresh)
+            case _:
+                assert_never(literal)
 
 
 def flat(atom: Atom, taken: Collection[str]) -> tuple[Atom, tuple[Literal, ...]]:
@@ -204,10 +213,15 @@ def _rename_locals(rule: Rule) -> Rule:
     taken = set(outer)
 
     def term(part: Term, visible: set[str]) -> Term:
-        if isinstance(part, Functor):
-            return replace(part, args=tuple(term(arg, visible) for arg in part.args))
-        if not isinstance(part, Aggregate):
-            return part
+        match part:
+            case Functor():
+                return replace(part, args=tuple(term(arg, visible) for arg in part.args))
+            case Variable() | Wildcard() | Constant():
+                return part
+            case Aggregate():
+                pass
+            case _:
+                assert_never(part)
         own = set() if part.target is None else names(part.target)
         own = own.union(*(names(piece) for piece in part.body)) - visible
         fresh = _fresh(taken | names(rule, into_aggregates=True))

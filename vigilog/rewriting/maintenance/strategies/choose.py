@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from vigilog.core.errors import UsageError
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program, atoms
 from vigilog.rewriting.maintenance.strategies import EXTERNAL, MATERIALIZED, STRATEGIES, Strategy
@@ -26,6 +27,8 @@ class Decision:
 
 def decide(program: Program, views: Iterable[str], wanted: str) -> dict[str, Decision]:
     """The strategy of each view of a plain program; `auto` stores only what recursion makes expensive to derive again."""
+    if wanted not in (AUTO, *STRATEGIES):
+        raise UsageError(f"there is no strategy {wanted}; there are {', '.join((AUTO, *STRATEGIES))}")
     recursive = recursive_relations(program)
     found = {}
     for view in views:
