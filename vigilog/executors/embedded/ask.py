@@ -27,7 +27,7 @@ from vigilog.language.syntax import (
     names,
 )
 from vigilog.rewriting.demand.magic import magic
-from vigilog.rewriting.program.normalize import normalize
+from vigilog.rewriting.passes import with_goal
 
 MOST_FORMS = 64  # of so many forms of goals the statements and work tables are kept
 
@@ -88,11 +88,9 @@ class Asker:
         return self.machines[form]
 
     def _prepare(self, form: Form) -> tuple[DemandMachine, Plan, str] | None:
-        relation, declarations = form.declaration.relation, (*self.program.declarations, form.declaration)
-        plain = normalize(replace(self.program, declarations=declarations, rules=(form.rule,)))
-        if not plain.rules:
+        relation, asking = form.declaration.relation, with_goal(self.program, form.declaration, form.rule)
+        if len(asking.rules) == len(self.program.rules):
             return None
-        asking = replace(plain, rules=(*self.program.rules, *plain.rules))
         asked = magic(asking, [(relation, form.pattern)], self.stored)
         derived = {rule.head.relation for rule in asking.rules} - self.stored
         sources = {name: Source(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}

@@ -23,7 +23,7 @@ from vigilog.language.goal import Goal
 from vigilog.language.syntax import Declaration, Program
 from vigilog.rewriting.demand.magic import magic
 from vigilog.rewriting.maintenance.plan import plan
-from vigilog.rewriting.program.normalize import normalize
+from vigilog.rewriting.passes import with_goal
 from vigilog.rewriting.program.relevant import relevant
 
 if TYPE_CHECKING:
@@ -53,12 +53,6 @@ def evaluated(
         stats.rounds += machine.evaluate()
         stats.derived += machine.derived
         yield machine
-
-
-def asked(program: Program, goal: Goal) -> Program:
-    """A program with the rules of a goal."""
-    plain = normalize(replace(program, declarations=(*program.declarations, goal.declaration), rules=(goal.rule,)))
-    return replace(plain, rules=(*program.rules, *plain.rules))
 
 
 def answers(
@@ -144,7 +138,7 @@ class SparkReader:
 
     def answers(self, goal: Goal) -> set[Row]:
         with self._bounded():
-            asking = asked(self.program, goal)
+            asking = with_goal(self.program, goal.declaration, goal.rule)
             asking = relevant(asking, [goal.declaration.relation])
             given = self._given(relevant(unstored(asking, self.snapshots), [goal.declaration.relation]).relations)
             return answers(self.session, asking, goal.declaration, self.stored, given, self.watch, Stats("spark"), self.watch.max_rows)

@@ -29,6 +29,7 @@ from vigilog.files.place import Place
 from vigilog.language.goal import Goal
 from vigilog.rewriting.maintenance.on_demand import on_demand
 from vigilog.rewriting.maintenance.plan import Plan
+from vigilog.rewriting.passes import with_goal
 from vigilog.spark.session import session
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class SparkViews:
     def answers(self, goal: Goal) -> set[Row]:
         """The answers to a goal; only what it needs is derived."""
         with self._working("asking"):
-            asking = reading.asked(self.program, goal)
+            asking = with_goal(self.program, goal.declaration, goal.rule)
             return reading.answers(self.frames.session, asking, goal.declaration, self.stored, self.snapshots, self.watch, self.stats)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:

@@ -45,6 +45,7 @@ from vigilog.rewriting.maintenance.states import States
 from vigilog.rewriting.maintenance.strategies import COUNTED, Strategy
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.relevant import relevant
+from vigilog.rewriting.program.unfold import passing, unfold
 from vigilog.rewriting.sections import Section, section
 
 
@@ -77,9 +78,10 @@ class Plan:
 
     @cached_property
     def needed(self) -> Program:
-        """The program without what neither those who are told nor base relations need."""
+        """The program without what neither those who are told nor base relations need, nor what only passes bindings on."""
         derived = {rule.head.relation for rule in self.program.rules}
-        return relevant(self.program, [*self.told, *(name for name in self.program.relations if name not in derived)])
+        unfolded = unfold(self.program, passing(self.program, self.told))
+        return relevant(unfolded, [*self.told, *(name for name in self.program.relations if name not in derived)])
 
     @cached_property
     def naming(self) -> Naming:
