@@ -308,7 +308,9 @@ def _open(place: _Place) -> Slip | None:
             open_.append(token)
         elif str(token) in (")", "}") and open_:
             open_.pop()
-    return Slip(f"this {open_[-1]} is not closed", open_[-1], open_[-1], f"close it before {place.word()}") if open_ else None
+    if not open_:
+        return None
+    return Slip(f"this {open_[-1]} is not closed", open_[-1], open_[-1], f"close it with {')' if open_[-1] == '(' else '}'}")
 
 
 def _form(place: _Place) -> Slip | None:

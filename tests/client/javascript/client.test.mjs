@@ -179,7 +179,7 @@ describe("a copy", AT_ONCE, () => {
     const [bad, other] = await Promise.allSettled([client.enroll({ view: "closure", qos: { every: -1 } }), client.enroll("level")]);
     assert.match(bad.reason.message, /every/);
     assert.equal(other.status, "fulfilled");
-    await assert.rejects(client.enroll({ query: "closure(" }), /too early/);
+    await assert.rejects(client.enroll({ query: "closure(" }), /not closed/);
     await assert.rejects(client.enroll({ view: "closure", qos: { precision: "counts" } }), TypeError);
     await assertRight(client, good);
   });
