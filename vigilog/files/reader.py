@@ -14,10 +14,12 @@ from typing import Any, TextIO
 
 from vigilog.core.errors import DataError, counted
 from vigilog.core.values import MAX_NUMBER, MIN_NUMBER, Row, Type
+from vigilog.files.formats import looks
 from vigilog.files.place import Place
 
 NULLARY = "()"
 _BEGINNING = 1 << 16  # bytes
+_SIGNED = 16  # bytes that tell what kind of file it is
 
 Record = tuple[int, list[str]]
 Order = tuple[int, ...]  # for each column of a relation which column of the file it is
@@ -25,7 +27,12 @@ Order = tuple[int, ...]  # for each column of a relation which column of the fil
 
 def rows(place: Place) -> Iterator[Row]:
     """The rows of a text file, as values."""
-    for path in files(place):
+    found = files(place)
+    if not found and any(inner.is_dir() for inner in place.path.iterdir() if inner.name[0] not in "._"):
+        raise DataError(
+            f"{place.path}: has folders and no files for {place.relation}; text is read from the files of one folder", "unreadable"
+        )
+    for path in found:
         with _opened(place, path) as file:
             yield from (_json if place.format == "json" else _rows)(place, path, file)
 
@@ -51,13 +58,21 @@ def unreadable(place: Place, path: Path, reason: Exception) -> DataError:
 def _opened(place: Place, path: Path) -> Iterator[TextIO]:
     try:
         with io.BufferedReader(io.FileIO(path), _BEGINNING) as raw:
-            _check_line_ends(place, path, raw.peek())
+            beginning = raw.peek()
+            _check_text(path, beginning)
+            _check_line_ends(place, path, beginning)
             with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n") as file:
                 yield file
     except OSError as reason:
         raise unreadable(place, path, reason) from None
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
+
+
+def _check_text(path: Path, beginning: bytes) -> None:
+    """Refuses what begins like a file of another kind and has a NUL, as text never does: its bytes may all be UTF-8 by chance."""
+    if b"\x00" in beginning and (kind := looks(beginning)):
+        raise DataError(f"{path}: is not UTF-8 text{kind}", "encoding")
 
 
 def _check_line_ends(place: Place, path: Path, beginning: bytes) -> None:
@@ -238,11 +253,13 @@ def _bad_value(place: Place, path: Path, number: int, fields: Sequence[str]) -> 
 
 def _not_utf8(path: Path) -> DataError:
     with path.open("rb") as file:
+        kind = looks(file.read(_SIGNED))
+        file.seek(0)
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as reason:
-                return DataError(f"{path}:{number}: is not UTF-8 text (byte {line[reason.start]:#04x})", "encoding")
+                return DataError(f"{path}:{number}: is not UTF-8 text (byte {line[reason.start]:#04x}){kind}", "encoding")
     raise AssertionError("the file was not UTF-8 a moment ago")
 
 
