@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.proofs import Judge
 from tests.properties.programs import changes, programs
 from tests.properties.test_maintenance import CALM, STRATEGY, stated
+from vigilog.cli.arguments import to_line
 from vigilog.engine.database import Database
-from vigilog.engine.watch import to_line, watch
+from vigilog.engine.watch import watch
 from vigilog.language.check import check
 
 

@@ -1,25 +1,28 @@
-"""What several commands share: their arguments, and how they read and print."""
+"""What several commands share: their arguments, and how they read and print.
+
+A command imports what it needs when it is called, so that `--version`, `--help` and completion, which need nothing, come at once.
+"""
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vigilog.core.errors import DataError, Stopped, UsageError
-from vigilog.core.values import Row, Type, row_text, sorted_rows
-from vigilog.engine.database import Database
-from vigilog.engine.opening import open_program
-from vigilog.executors.watch import Watch
-from vigilog.language.check import Checked
-from vigilog.language.check import check as check_program
-from vigilog.language.parser import read_program
+
+if TYPE_CHECKING:
+    from vigilog.core.values import Row, Type
+    from vigilog.engine.database import Database
+    from vigilog.executors.watch import Watch
+    from vigilog.language.check import Checked
 
 GRACE = 1.0  # seconds that what looks at the clock has to end by itself
 
@@ -35,6 +38,19 @@ class Strategy(StrEnum):
     external = "external"
     materialized = "materialized"
     counted = "counted"
+
+
+class Show(StrEnum):
+    """What `vigilog explain` shows."""
+
+    rules = "rules"
+    strata = "strata"
+    maintenance = "maintenance"
+    external = "external"
+    demand = "demand"
+    query = "query"
+    strategy = "strategy"
+    sql = "sql"
 
 
 # What cannot be read is told as an error of the input, with its reason, not as wrong usage: `readable` is what is checked beforehand.
@@ -78,7 +94,10 @@ def examples(*commands: str) -> str:
 
 def checked(path: Path) -> Checked:
     """A program's file, checked; its warnings are told."""
-    found = check_program(read_program(path))
+    from vigilog.language.check import check
+    from vigilog.language.parser import read_program
+
+    found = check(read_program(path))
     for warning in found.warnings:
         print(warning.render(found.program.text), file=sys.stderr)
     return found
@@ -126,8 +145,18 @@ def lines_of(changes: str) -> Iterator[Iterable[str | bytes]]:
 
 def print_rows(types: tuple[Type, ...], rows: Iterable[Row]) -> None:
     """Rows, tab-separated and sorted; the one row without columns is `true`."""
+    from vigilog.core.values import row_text, sorted_rows
+
     for row in sorted_rows(rows):
         print("\t".join(row_text(types, row)) if row else "true")
+
+
+def to_line(answer: dict[str, Any]) -> str:
+    """An answer as one line of JSON, for readers that take other characters for the end of a line, too."""
+    return json.dumps(answer, ensure_ascii=False).translate(_ENDS_OF_LINES)
+
+
+_ENDS_OF_LINES = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
 
 
 def is_folder(path: Path) -> bool:
@@ -139,6 +168,8 @@ def is_folder(path: Path) -> bool:
 
 def opened(path: Path, facts: Path | None, strategy: str) -> Database:
     """A program with its facts, or a data folder, which remembers how its views are kept."""
+    from vigilog.engine.opening import open_program
+
     if not is_folder(path):
         return open_program(checked(path).program, facts or Path(), strategy=strategy)
     if facts is not None:

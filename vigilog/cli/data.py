@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,19 +24,14 @@ from vigilog.cli.arguments import (
     lines_of,
     pairs,
     print_rows,
+    to_line,
 )
 from vigilog.cli.progress import progress
-from vigilog.cli.status import status_text
 from vigilog.core.errors import UsageError, counted
-from vigilog.engine import backup as copies
-from vigilog.engine.durable import Durable
-from vigilog.engine.opening import open_program
-from vigilog.engine.tell import definition_json, logged
-from vigilog.engine.tell import tell as tell_lines
-from vigilog.engine.watch import to_line
-from vigilog.executors.watch import Report
-from vigilog.language.parser import read_text
-from vigilog.store.file import NAME
+
+if TYPE_CHECKING:
+    from vigilog.engine.durable import Durable
+    from vigilog.executors.watch import Report
 
 app = typer.Typer()
 
@@ -73,6 +68,10 @@ def init(
     ] = None,
 ) -> None:
     """Makes a data folder for a program. If it has another program already, shows what would change; --define changes it."""
+    from vigilog.engine.opening import open_program
+    from vigilog.engine.tell import definition_json
+    from vigilog.store.file import NAME
+
     given = checked(program).program
     new = not (data / NAME).exists()
     with interruptible(), progress() as report:
@@ -99,7 +98,7 @@ def init(
 @app.command(
     epilog=examples(
         "vigilog load ./data edge edges.parquet",
-        "vigilog load ./data edge edges.csv --sync --option headers=false --option delimiter=';'",
+        "vigilog load ./data edge edges.csv --sync --option delimiter=';'",
         "vigilog load ./data stock sold-out.csv --delete-key",
     )
 )
@@ -150,6 +149,8 @@ def tell(
     token: TokenOption = None,
 ) -> None:
     """Applies transactions; prints for each, once it is durable, its number and what it changed in the views (of a server, how many rows), as one JSON line."""
+    from vigilog.engine import tell as transactions
+
     refused = False
     given = lines_of(transaction) if transaction == "-" else nullcontext([transaction])
     if is_address(data):
@@ -157,7 +158,7 @@ def tell(
             refused = not remote.tell(data, token, lines)
     else:
         with _opened(Path(data)) as db, given as lines:
-            for answer in tell_lines(db, lines):
+            for answer in transactions.tell(db, lines):
                 print(to_line(answer), flush=True)
                 refused = refused or "error" in answer
     if refused:
@@ -185,6 +186,8 @@ def log(
     ] = None,
 ) -> None:
     """Prints the transactions, one JSON line each: number, time, kind, and what changed in base relations and in views."""
+    from vigilog.engine.tell import logged
+
     with _opened(data) as db:
         for entry in logged(db, since):
             print(to_line(entry))
@@ -196,6 +199,9 @@ def define(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Declarations, directives and rules.", show_default=False)],
 ) -> None:
     """Adds relations and rules to a data folder's program, or replaces those it has rules for; prints what views gain and lose by that."""
+    from vigilog.engine.tell import definition_json
+    from vigilog.language.parser import read_text
+
     text = read_text(file)
     with interruptible(), progress() as report, _opened(data, report) as db:
         print(to_line(definition_json(db, db.define(text, str(file)))))
@@ -216,7 +222,7 @@ def drop(
 def compact(
     data: DataFolder,
     relations: Annotated[
-        list[str] | None, typer.Argument(metavar="[RELATION]...", help="Base relations; by default all.", show_default=False)
+        list[str] | None, typer.Argument(metavar="RELATION", help="Base relations; by default all.", show_default=False)
     ] = None,
 ) -> None:
     """Writes new Parquet snapshots of base relations, by Spark, as of now."""
@@ -247,6 +253,8 @@ def verify(
 @app.command(epilog=examples("vigilog status ./data"))
 def status(data: DataFolder, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
     """Shows what a data folder holds, where, and how it is kept."""
+    from vigilog.cli.status import status_text
+
     with _opened(data) as db:
         found = db.status()
     print(json.dumps(found.json(), ensure_ascii=False) if as_json else status_text(found))
@@ -258,6 +266,8 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new folder.", show_default=False)],
 ) -> None:
     """Copies a data folder as it is now, while others may go on with it."""
+    from vigilog.engine import backup as copies
+
     with interruptible(), progress() as report:
         last = copies.backup(data, target, report)
     print(f"{target}: a copy of {data} as of transaction {last}")
@@ -269,10 +279,14 @@ def restore(
     data: Annotated[Path, typer.Argument(metavar="DIR", help="A new data folder.", show_default=False)],
 ) -> None:
     """Makes a data folder from a backup. It begins a new history."""
+    from vigilog.engine import backup as copies
+
     print(f"{data}: restored from {source}, history {copies.restore(source, data)}")
 
 
 def _opened(data: Path, report: Report | None = None) -> Durable:
+    from vigilog.engine.opening import open_program
+
     return open_program(data=data, report=report)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 
-from vigilog.cli.arguments import checked, is_folder, opened
+from vigilog.cli.arguments import Show, checked, is_folder, opened
 from vigilog.language.syntax import Program
 from vigilog.planning.explain import explain_rules, explain_sql, explain_strata
 from vigilog.planning.sparksql import SparkDialect
@@ -20,18 +19,6 @@ from vigilog.rewriting.rederive import rederive
 from vigilog.rewriting.relevant import relevant
 from vigilog.rewriting.sections import Section, show_sections
 from vigilog.rewriting.separate import as_maintained
-
-
-class Show(StrEnum):
-    rules = "rules"
-    strata = "strata"
-    maintenance = "maintenance"
-    external = "external"
-    demand = "demand"
-    query = "query"
-    strategy = "strategy"
-    sql = "sql"
-
 
 _TIGHTER = """\
 // What Vigilog runs for an external view is a tighter form of this: for each row that lost a proof it asks whether

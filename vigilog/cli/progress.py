@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-from vigilog.executors.watch import Report
+if TYPE_CHECKING:
+    from vigilog.executors.watch import Report
 
 
 @contextmanager
@@ -18,6 +17,9 @@ def progress() -> Iterator[Report | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.fields[detail]}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=8) as bar:
         task = bar.add_task("starting", total=None, detail="")

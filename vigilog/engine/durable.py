@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError, VigilogError
+from vigilog.core.extras import SPARK
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
 from vigilog.engine.backup import backup
@@ -391,6 +392,7 @@ class Durable(Filed):
 
     def _operate(self, relation: str, place: Place, op: str) -> Outcome:
         """One transaction of the operations that the rows of files name, in the order of the files and of the rows in them."""
+        SPARK.need("rows with operations are read by Spark")
         from vigilog.engine.streams import folded
         from vigilog.spark.streams import from_files
 

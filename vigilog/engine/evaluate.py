@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vigilog.core.errors import DataError, counted, did_you_mean
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row, row_text
 from vigilog.engine.places import inputs, outputs, streams
 from vigilog.executors.choose import Chosen, choose
@@ -125,6 +126,7 @@ def read(source: Iterable[Row] | Place) -> Iterable[Row]:
         return source
     if source.text and source.local:
         return reader.rows(source)
+    SPARK.need(f"{source.relation} is read from {source.location}")
     from vigilog.spark.sources import rows
 
     return rows(source)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row, Type
 from vigilog.engine.step import Outcome
 from vigilog.executors.mixed import Beginning, MixedViews
@@ -178,7 +179,7 @@ class Large:
                 due += [name] if self.grown[name] > LONG_TAIL else []
             elif self._outgrown(name, delta):
                 due.append(name)
-        if due:
+        if due and SPARK.installed:  # else they stay resident, however large they are
             self.compact(due)
 
     def _outgrown(self, name: str, delta: Delta) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
+from vigilog.core.extras import ARROW
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.step import Changes
 from vigilog.language.check import check
@@ -20,7 +21,7 @@ from vigilog.store.log import Log, Said
 from vigilog.store.segments import Segments
 
 MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
-MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
+MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment, where Arrow is installed
 KNOWN_REQUESTS = 10_000  # of so many transactions the keys are known, however few are retained: a retry comes late
 LOOK_EVERY = 1_000  # at most so many transactions pass between two looks at what need not be retained
 
@@ -114,7 +115,7 @@ class Book:
         return said
 
     def _said(self, declaration: Declaration, rows: frozenset[Row]) -> Any:
-        if len(rows) >= MANY_ROWS:
+        if len(rows) >= MANY_ROWS and ARROW.installed:
             return self.segments.write(declaration.relation, declaration.columns, declaration.types, sorted_rows(rows))
         return json_rows(declaration.types, sorted_rows(rows))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vigilog.core.errors import Finding, ProgramError, Stopped
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats
@@ -77,6 +78,7 @@ class EmbeddedEvaluation:
         if path is not None and place.text:
             write_file(place, self.rows(place.relation), path)
         else:
+            SPARK.need(f"{place.relation} is written as {place.format}")
             from vigilog.core.arrow import to_arrow
             from vigilog.spark import session, sinks
 
