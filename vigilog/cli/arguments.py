@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -19,9 +19,10 @@ import typer
 from vigilog.core.errors import DataError, Stopped, UsageError
 
 if TYPE_CHECKING:
+    from vigilog.cli.progress import Progress
     from vigilog.core.values import Row, Type
     from vigilog.engine.database import Database
-    from vigilog.executors.watch import Watch
+    from vigilog.executors.watch import Report, Watch
     from vigilog.language.check import Checked
 
 GRACE = 1.0  # seconds that what looks at the clock has to end by itself
@@ -143,11 +144,20 @@ def lines_of(changes: str) -> Iterator[Iterable[str | bytes]]:
         yield file
 
 
-def print_rows(types: tuple[Type, ...], rows: Iterable[Row]) -> None:
+def print_rows(types: tuple[Type, ...], rows: Collection[Row], shown: Progress) -> None:
     """Rows, tab-separated and sorted; the one row without columns is `true`."""
     from vigilog.core.values import row_text, sorted_rows
+    from vigilog.executors.watch import Watch
 
-    for row in sorted_rows(rows):
+    watch = Watch(report=shown.report)
+    watch.begin("sorting", len(rows))
+    ordered: Iterable[Row] = sorted_rows(rows)
+    if sys.stdout.isatty():
+        shown.rest()  # the rows themselves show how far it is
+    else:
+        watch.begin("printing", len(rows))
+        ordered = watch.counted(ordered, len(rows))
+    for row in ordered:
         print("\t".join(row_text(types, row)) if row else "true")
 
 
@@ -166,15 +176,15 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def opened(path: Path, facts: Path | None, strategy: str) -> Database:
+def opened(path: Path, facts: Path | None, strategy: str, report: Report | None = None) -> Database:
     """A program with its facts, or a data folder, which remembers how its views are kept."""
     from vigilog.engine.opening import open_program
 
     if not is_folder(path):
-        return open_program(checked(path).program, facts or Path(), strategy=strategy)
+        return open_program(checked(path).program, facts or Path(), strategy=strategy, report=report)
     if facts is not None:
         raise UsageError(f"{path} is a data folder, which has its data; -F goes with a program")
-    return open_program(data=path)
+    return open_program(data=path, report=report)
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

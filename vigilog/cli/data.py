@@ -74,7 +74,7 @@ def init(
 
     given = checked(program).program
     new = not (data / NAME).exists()
-    with interruptible(), progress() as report:
+    with interruptible(), progress() as shown:
         db = open_program(
             given,
             facts,
@@ -84,7 +84,7 @@ def init(
             retain={key: _number(key, value) for key, value in pairs(retain, "--retain").items()} or None,
             warehouse=warehouse,
             memory=None if memory is None else memory * 2**20,
-            report=report,
+            report=shown.report,
         )
     with db:
         if db.redefined:
@@ -128,12 +128,13 @@ def load(
     options = pairs(option, "--option")
     if sum([sync, upsert, delete_key, op is not None]) > 1:
         raise UsageError("--sync, --upsert, --delete-key and --op: it is one of them")
-    with interruptible(), progress() as report, _opened(data, report) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         before = db.tx
         if sync:
             outcome = db.sync(relation, source, **options)
         else:
             outcome = db.load(relation, source, upsert=upsert, delete_key=delete_key, op=op, **options)
+        shown.rest()
         changed = counted(db.book.changed(outcome.tx), "row") if outcome.tx > before else "no row"
         print(f"transaction {outcome.tx}: {changed} of {relation} changed")
 
@@ -157,8 +158,9 @@ def tell(
         with given as lines:
             refused = not remote.tell(data, token, lines)
     else:
-        with _opened(Path(data)) as db, given as lines:
-            for answer in transactions.tell(db, lines):
+        with progress() as shown, _opened(Path(data), shown.report) as db, given as lines:
+            for answer in transactions.tell(db, shown.idle(lines)):
+                shown.rest()
                 print(to_line(answer), flush=True)
                 refused = refused or "error" in answer
     if refused:
@@ -172,9 +174,9 @@ def view(
     at: Annotated[int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction.", show_default="now")] = None,
 ) -> None:
     """Prints all rows of a view, tab-separated and sorted."""
-    with interruptible(), progress() as report, _opened(data, report) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         rows = db.view(name, at)
-        print_rows(db.program.relations[name].types, rows)
+        print_rows(db.program.relations[name].types, rows, shown)
 
 
 @app.command(epilog=examples("vigilog log ./data --since 17"))
@@ -203,8 +205,10 @@ def define(
     from vigilog.language.parser import read_text
 
     text = read_text(file)
-    with interruptible(), progress() as report, _opened(data, report) as db:
-        print(to_line(definition_json(db, db.define(text, str(file)))))
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
+        changes = db.define(text, str(file))
+        shown.rest()
+        print(to_line(definition_json(db, changes)))
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))
@@ -213,8 +217,9 @@ def drop(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A relation that no other is derived from.", show_default=False)],
 ) -> None:
     """Removes a relation with its rows or rules from a data folder's program."""
-    with _opened(data) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         db.drop(name)
+        shown.rest()
         print(f"transaction {db.tx}: {name} is dropped")
 
 
@@ -226,9 +231,10 @@ def compact(
     ] = None,
 ) -> None:
     """Writes new Parquet snapshots of base relations, by Spark, as of now."""
-    with interruptible(), progress() as report, _opened(data, report) as db:
-        for name, rows in db.compact(relations or None).items():
-            print(f"{name}\t{rows}")
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
+        written = db.compact(relations or None)
+    for name, rows in written.items():
+        print(f"{name}\t{rows}")
 
 
 @app.command(epilog=examples("vigilog verify ./data", "vigilog verify ./data --by spark"))
@@ -239,7 +245,7 @@ def verify(
     ] = "auto",
 ) -> None:
     """Computes everything anew from the base and compares it with all that is kept. Exit status 1 if something differs."""
-    with interruptible(), progress() as report, _opened(data, report) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         found = db.verify(by)
     for what in found.checked:
         print(f"ok    {what}")
@@ -268,8 +274,8 @@ def backup(
     """Copies a data folder as it is now, while others may go on with it."""
     from vigilog.engine import backup as copies
 
-    with interruptible(), progress() as report:
-        last = copies.backup(data, target, report)
+    with interruptible(), progress() as shown:
+        last = copies.backup(data, target, shown.report)
     print(f"{target}: a copy of {data} as of transaction {last}")
 
 
@@ -281,7 +287,9 @@ def restore(
     """Makes a data folder from a backup. It begins a new history."""
     from vigilog.engine import backup as copies
 
-    print(f"{data}: restored from {source}, history {copies.restore(source, data)}")
+    with interruptible(), progress() as shown:
+        history = copies.restore(source, data, shown.report)
+    print(f"{data}: restored from {source}, history {history}")
 
 
 def _opened(data: Path, report: Report | None = None) -> Durable:

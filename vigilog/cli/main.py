@@ -95,8 +95,8 @@ def run(
     given = checked(program).program
     if not given.directed("output") + given.directed("printsize"):
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
-    with interruptible(), progress() as report:
-        watch = Watch(max_rounds, timeout, report)
+    with interruptible(), progress() as shown:
+        watch = Watch(max_rounds, timeout, shown.report)
         with bounded(watch):
             finished = evaluate.run(given, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
@@ -131,12 +131,15 @@ def watch(
     from vigilog.engine import watch as transactions
     from vigilog.engine.opening import open_program
 
-    database = open_program(checked(program).program, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict)
-    refused = False
-    with database, lines_of(changes) as lines:
-        for answer in transactions.watch(database, lines, snapshot=snapshot, stats=stats, why=why):
-            print(to_line(answer), flush=True)
-            refused = refused or "error" in answer
+    given, refused = checked(program).program, False
+    with progress() as shown:
+        report = shown.report
+        database = open_program(given, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict, report=report)
+        with database, lines_of(changes) as lines:
+            for answer in transactions.watch(database, shown.idle(lines), snapshot=snapshot, stats=stats, why=why):
+                shown.rest()
+                print(to_line(answer), flush=True)
+                refused = refused or "error" in answer
     if refused:
         raise typer.Exit(1)
 
@@ -161,9 +164,9 @@ def ask(
 
     if at is not None and not is_folder(Path(program)):
         raise UsageError("--at needs a data folder or a server: a program alone has no past")
-    with opened(Path(program), facts, "external") as database:
+    with progress() as shown, opened(Path(program), facts, "external", shown.report) as database:
         types, rows = database.ask_typed(goal, at) if isinstance(database, Durable) else database.ask_typed(goal)
-        print_rows(types, rows)
+        print_rows(types, rows, shown)
         if stats:
             asker = database.stats
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
@@ -182,7 +185,7 @@ def why(
         _without(facts)
         proof = remote.why(program, token, goal)
     else:
-        with opened(Path(program), facts, "external") as database:
+        with progress() as shown, opened(Path(program), facts, "external", shown.report) as database:
             proof = database.why(goal)
     if as_json:
         print(json.dumps(proof.json() if proof else None, ensure_ascii=False))
@@ -208,9 +211,10 @@ def what_if(
     from vigilog.engine.transaction import parse_transaction
     from vigilog.engine.watch import delta_json
 
-    with opened(Path(program), facts, strategy.value) as database:
-        given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
+    given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
+    with progress() as shown, opened(Path(program), facts, strategy.value, shown.report) as database:
         changes = database.apply(given, dry_run=True)
+        shown.rest()
         print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
 
 

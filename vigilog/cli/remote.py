@@ -22,6 +22,7 @@ from vigilog.cli.arguments import (
     print_rows,
     to_line,
 )
+from vigilog.cli.progress import Progress, progress
 from vigilog.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,8 +107,9 @@ def subscribe(
             raise UsageError("only a server has --name, --db, --text and qualities of service")
         from vigilog.engine.subscribed import subscribed
 
-        with opened(Path(place), facts, "auto") as database:
+        with progress() as shown, opened(Path(place), facts, "auto", shown.report) as database:
             for answer in subscribed(database, view, bound, since, once=once):
+                shown.rest()
                 print(to_line(answer), flush=True)
 
 
@@ -145,7 +147,7 @@ def _print(event: Event, columns: Any, *, as_json: bool) -> None:
 def ask(url: str, token: str | None, goal: str, at: int | None) -> None:
     with connect(url, token) as client:
         answer = client.ask(goal, at)
-    print_rows(answer.columns.types, answer)
+    print_rows(answer.columns.types, answer, Progress())
 
 
 def why(url: str, token: str | None, goal: str) -> Proof | None:

@@ -65,14 +65,14 @@ def serve(
     from vigilog.service.server import Settings, serve
 
     settings = Settings(host, port, tokens, certificate, key, frozenset(origin or ()), spark, _limits(pairs(limit, "--limit")))
-    with interruptible(), progress() as report:
+    with interruptible(), progress() as shown:
         db = open_program(
             None if program is None else checked(program).program,
             facts,
             data=data,
             strategy=strategy and strategy.value,
             define=define,
-            report=report,
+            report=shown.report,
         )
     with db:
         serve(db, settings, lambda address: print(f"Serving {data} at {address} (transaction {db.tx}). Ctrl-C stops.", flush=True))

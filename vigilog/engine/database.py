@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +15,7 @@ from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.compiled import Compiled, compiled
-from vigilog.engine.evaluate import ensure_known, read
+from vigilog.engine.evaluate import ensure_known, joined, read
 from vigilog.engine.ledger import Counting
 from vigilog.engine.step import Ledger, Outcome, Step
 from vigilog.engine.subscribing import Changes, ViewChange
@@ -24,7 +23,7 @@ from vigilog.engine.transaction import Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Views
-from vigilog.executors.watch import TooManyRows, Watch
+from vigilog.executors.watch import Report, TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import parse_goal
 from vigilog.language.strata import components
@@ -55,6 +54,7 @@ class Database:
         engine: str = "embedded",
         budget: int | None = None,
         strict: bool = False,
+        report: Report | None = None,
     ) -> None:
         made = compiled(program, facts.keys(), strategy)
         views: Views
@@ -64,9 +64,10 @@ class Database:
             sources = {made.homes[name]: source for name, source in facts.items()}
             told = {made.homes[name]: rows for name, rows in made.stated.items()}
             needed = relevant(made.plain, [*made.program.outputs, *made.homes.values()])
-            views = SparkViews(needed, made.program.outputs, sources, made.stored, made.counted, stated=told, budget=budget, strict=strict)
+            watch = Watch(report=report)
+            views = SparkViews(needed, made.program.outputs, sources, made.stored, made.counted, watch, told, budget, strict)
         else:
-            made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None)
+            made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None, report)
         self.overruns = 0 if strategy == "auto" else None  # how often deriving on demand cost too much, where that matters
         self.budget, self.strict, self.lock = budget, strict, RLock()
         self._use(made, views, Counting())
@@ -301,13 +302,14 @@ class Pending:
 
 
 def _in_memory(
-    made: Compiled, facts: Mapping[str, Iterable[Row] | Place], budget: int | None, strict: bool, most: int | None
+    made: Compiled, facts: Mapping[str, Iterable[Row] | Place], budget: int | None, strict: bool, most: int | None, report: Report | None
 ) -> tuple[Compiled, EmbeddedViews]:
     """The tables of a program on SQLite; views on recursions that turn out to have more rows than `most` are not stored."""
     while True:
-        rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
+        rows = {home: joined(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
+        outputs = made.program.outputs
         try:
-            return made, EmbeddedViews(made.plain, made.program.outputs, rows, made.stored, made.counted, budget, strict, most=most)
+            return made, EmbeddedViews(made.plain, outputs, rows, made.stored, made.counted, budget, strict, most=most, report=report)
         except TooManyRows as large:
             relations = next(component.relations for component in components(made.plain) if str(component) == large.doing)
             made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))

@@ -37,7 +37,7 @@ from vigilog.executors.choose import choose
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.mixed import MixedViews
-from vigilog.executors.watch import Report
+from vigilog.executors.watch import Report, Watch
 from vigilog.files.place import Place, is_uri
 from vigilog.files.reader import files
 from vigilog.language.check import check
@@ -384,7 +384,7 @@ class Durable(Filed):
                 place = key_place(self.program, place)
             if relation in self.large or choose("auto", [place], large=SMALL_FILE).engine != "embedded":
                 return self.store.change(relation, place, way, kind=kind)
-            rows = set(read(place))
+            rows = set(Watch(report=self.report, doing=f"reading {relation}").counted(read(place)))
             if way in ("upsert", "delete_key"):
                 return self.take({way: {relation: list(rows)}}, kind=kind)
             gone = self.rows(relation) - rows if way == "equal" else set[Row]()

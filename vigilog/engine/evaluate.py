@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,11 @@ def read(source: Iterable[Row] | Place) -> Iterable[Row]:
     from vigilog.spark.sources import rows
 
     return rows(source)
+
+
+def joined(rows: Iterable[Row], more: Collection[Row]) -> Iterable[Row]:
+    """Rows, and more if there are any."""
+    return chain(rows, more) if more else rows
 
 
 def _lines(place: Place, rows: Iterable[Row]) -> str:

@@ -218,7 +218,7 @@ class Large:
             found = bulk.load(home, place)
             if size(place.types, found.rows) <= self.memory:
                 return found.collect()
-            return bulk.write(home, found.exact, self.warehouse, "snapshot-0")
+            return bulk.write(home, found.exact, self.warehouse, "snapshot-0", found.rows)
 
     @surviving()
     def change(
@@ -317,7 +317,7 @@ class Large:
     def _written(self, bulk: Bulk, relation: str, difference: Difference) -> dict[str, Any]:
         """A large change as an entry of the log names it: where Spark wrote it."""
         parts = {"plus": (difference.plus, difference.came), "minus": (difference.minus, difference.gone)}
-        written = {kind: bulk.write(relation, frame, self.warehouse, kind) for kind, (frame, rows) in parts.items() if rows}
+        written = {kind: bulk.write(relation, frame, self.warehouse, kind, rows) for kind, (frame, rows) in parts.items() if rows}
         return {kind: {"location": part.location.removeprefix(f"{self.root}/"), "rows": part.rows} for kind, part in written.items()}
 
     def _check_key(self, bulk: Bulk, relation: str, current: Any, difference: Difference) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
@@ -25,16 +26,48 @@ Record = tuple[int, list[str]]
 Order = tuple[int, ...]  # for each column of a relation which column of the file it is
 
 
-def rows(place: Place) -> Iterator[Row]:
+class Rows:
+    """The rows of text files, as values; `read` of their `size` bytes are behind them, as far as files have a size."""
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.size, self._before = place, 0, 0
+        self._file: TextIO | None = None
+
+    @property
+    def read(self) -> int:
+        with suppress(OSError, ValueError):  # a pipe has no position, a closed file neither
+            return self._before + os.lseek(self._file.fileno(), 0, os.SEEK_CUR) if self._file is not None else self._before
+        return self._before
+
+    def __iter__(self) -> Iterator[Row]:
+        place, found = self.place, files(self.place)
+        _ensure_no_folders(place, found)
+        sizes = [_size(path) for path in found]
+        self.size, self._before = sum(sizes), 0
+        for path, size in zip(found, sizes, strict=True):
+            with _opened(place, path) as self._file:
+                yield from (_json if place.format == "json" else _rows)(place, path, self._file)
+            self._file = None
+            self._before += size
+
+
+def rows(place: Place) -> Iterable[Row]:
     """The rows of a text file, as values."""
-    found = files(place)
+    return Rows(place)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # reading it will say what is wrong
+        return 0
+
+
+def _ensure_no_folders(place: Place, found: list[Path]) -> None:
     if not found and any(inner.is_dir() for inner in place.path.iterdir() if inner.name[0] not in "._"):
         raise DataError(
             f"{place.path}: has folders and no files for {place.relation}; text is read from the files of one folder", "unreadable"
         )
-    for path in found:
-        with _opened(place, path) as file:
-            yield from (_json if place.format == "json" else _rows)(place, path, file)
 
 
 def files(place: Place) -> list[Path]:

@@ -160,6 +160,7 @@ class DemandMachine:
                         statements += len(step.statements)
                         if found:
                             self._found(plan, step.target, found, open_)
+                self.tables.watch.reached(self.rounds, self.derived)
                 if self.budget is not None and self.derived > self.budget:
                     raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
             self._compare()

@@ -18,7 +18,7 @@ from vigilog.executors.embedded.maintain import Maintainer
 from vigilog.executors.embedded.why import Reasoner
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Settle, nothing
-from vigilog.executors.watch import Watch
+from vigilog.executors.watch import Report, Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Program
 from vigilog.rewriting.external import external
@@ -46,12 +46,15 @@ class EmbeddedViews:
         connection: sqlite3.Connection | None = None,
         kept: Collection[str] = (),
         most: int | None = None,
+        report: Report | None = None,
     ) -> None:
         self.views, self.stored, self.budget, self.strict, self.enough = tuple(views), stored, budget, strict, ENOUGH
         needed = relevant(program, [*self.views, *rows])
         stored_part = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation in stored))
         self.on_demand = replace(needed, rules=tuple(rule for rule in needed.rules if rule.head.relation not in stored))
-        self.evaluation = EmbeddedEvaluation(stored_part, rows, Watch(max_rows=most), resident=True, connection=connection, kept=kept)
+        self.evaluation = EmbeddedEvaluation(
+            stored_part, rows, Watch(report=report, max_rows=most), resident=True, connection=connection, kept=kept
+        )
         self.tables, self.stats = self.evaluation.tables, self.evaluation.stats
         self.maintainer = Maintainer(stored_part, self.tables, external(needed, stored) if self.on_demand.rules else None, counted)
         self.asker = Asker(program, stored, self.tables, self.maintainer.sizes)
@@ -69,6 +72,8 @@ class EmbeddedViews:
 
     def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
         began, statements, undefined = time.perf_counter(), self.tables.statements, self.tables.undefined
+        if self.tables.watch.report is not None:
+            self.tables.watch.begin("maintaining views", sum(len(delta.plus) + len(delta.minus) for delta in changes.values()))
         deltas, reason = self._change(changes, settle, keep=keep)
         self.stats = Stats(
             "embedded",
@@ -94,12 +99,14 @@ class EmbeddedViews:
             return deltas, reason.message
 
     def rows(self, relation: str) -> Iterable[Row]:
-        return self.tables.rows(relation)
+        return self.evaluation.rows(relation)
 
     def prepare(self, goal: Goal) -> None:
         self.asker.prepare(goal)
 
     def answers(self, goal: Goal) -> Iterable[Row]:
+        if self.tables.watch.report is not None:
+            self.tables.watch.begin("answering")
         answers = self.asker.answers(goal)
         self.stats = Stats("embedded", derived=self.asker.derived, rounds=self.asker.rounds)
         return answers
