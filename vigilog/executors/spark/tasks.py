@@ -25,18 +25,18 @@ def told(session: SparkSession, group: str, watch: Watch, *, connect: bool) -> I
     if watch.report is None:
         yield
         return
-    with _heard(session, watch) if connect else _looked_at(session.sparkContext.statusTracker(), group, watch):
+    with _heard(session, watch) if connect else _looked_at(session, group, watch):
         yield
 
 
 @contextmanager
-def _looked_at(tracker: StatusTracker, group: str, watch: Watch) -> Iterator[None]:
+def _looked_at(session: SparkSession, group: str, watch: Watch) -> Iterator[None]:
     over, jobs = threading.Event(), set[int]()
 
     def look() -> None:
         while not over.wait(SECONDS):
             with suppress(Exception):  # Spark's process may have ended, which whoever waits for it will hear
-                done, total = _tasks(tracker, group, jobs)
+                done, total = _tasks(session.sparkContext.statusTracker(), group, jobs)
                 if total and not over.is_set():
                     watch.part(done, total, "task")
 
