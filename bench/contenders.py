@@ -46,7 +46,9 @@ def embedded(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
 def spark(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
     from vigilog.executors.watch import Watch
 
-    return _vigilog(workload, facts, "spark", Watch(report=lambda _, round_, rows: each(round_, rows) if round_ else None))
+    return _vigilog(
+        workload, facts, "spark", Watch(report=lambda stage: each(stage.round, stage.rows) if stage.round and stage.total is None else None)
+    )
 
 
 def _vigilog(workload: Workload, facts: Facts, engine: str, watch: Watch) -> Outcome:

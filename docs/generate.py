@@ -49,6 +49,11 @@ def cli() -> str:
         "# Command line",
         "",
         "Generated from `vigilog --help`. Exit status: 0 done, 1 the input was refused, 2 wrong usage, 130 interrupted.",
+        "`vigilog --install-completion` lets the shell complete commands, options and their values.",
+        "",
+        "Long work shows its stage on standard error, if that is a terminal: rows, rounds, Spark's tasks, and, where the",
+        "total is known, the time that is left. `VIGILOG_PROGRESS=lines` prints plain lines instead, for a log;",
+        "`VIGILOG_PROGRESS=none` prints nothing.",
         "",
     ]
     runner = CliRunner()

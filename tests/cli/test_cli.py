@@ -543,32 +543,6 @@ def test_a_pipe_sees_no_progress_bar(tmp_path: Path) -> None:
 
 
 @pytest.mark.apart
-def test_a_terminal_sees_a_progress_bar(tmp_path: Path) -> None:
-    pty = pytest.importorskip("pty")
-    save(tmp_path, DIVERGES)
-    ours, theirs = pty.openpty()
-    command = [str(COMMAND), "run", "p.dl", "-D", "out", "--engine", "embedded", "--timeout", "2"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "200"}
-    ) as running:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:  # the other side is closed
-                break
-            if not part:
-                break
-            seen += part
-        out, _ = running.communicate(timeout=60)
-    os.close(ours)
-    assert (running.returncode, out) == (1, b"")
-    assert re.search(rb"n\b.*round [\d,]+, [\d,]+ rows so far", seen)
-    assert b"error[timeout]" in seen
-
-
-@pytest.mark.apart
 def test_a_reader_that_leaves_is_no_traceback(tmp_path: Path) -> None:
     save(tmp_path, ".decl p(x: number)\n.input p\n.output p\n", p_facts="".join(f"{i}\n" for i in range(200_000)))
     command = [str(COMMAND), "run", "p.dl", "-D", "-", "--engine", "embedded"]

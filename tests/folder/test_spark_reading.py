@@ -100,7 +100,7 @@ def test_writers_do_not_wait(spark: SparkSession, tmp_path: Path) -> None:
 def test_spark_begins_beside_writers(spark: SparkSession, tmp_path: Path) -> None:
     """What is committed meanwhile is in the first state; one that needs Spark waits for it."""
     computing = threading.Event()
-    with far(tmp_path / "data", LONG, "materialized", report=lambda what, rounds, _: computing.set() if rounds > 1 else None) as db:
+    with far(tmp_path / "data", LONG, "materialized", report=lambda stage: computing.set() if stage.round > 1 else None) as db:
         found = dict[str, Any]()
 
         def read() -> None:

@@ -11,8 +11,9 @@ from tests.engine.proofs import Judge
 from tests.properties.programs import changes, programs
 from tests.properties.test_maintenance import STRATEGY, stated
 from tests.treatments import examples
+from vigilog.cli.arguments import to_line
 from vigilog.engine.database import Database
-from vigilog.engine.watch import to_line, watch
+from vigilog.engine.watch import watch
 from vigilog.language.check import check
 
 

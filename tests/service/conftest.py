@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts servers with options of `vigilog serve`, each on a folder of its own; they are killed at the end."""
     started: list[Served] = []
 
-    def start(*options: str, **given: str) -> Served:
+    def start(*options: str, **given: Any) -> Served:
         started.append(Served(tmp_path / f"served{len(started)}", *options, **given))
         return started[-1].start()
 

@@ -17,6 +17,8 @@ from typing import Any
 import httpx
 from websockets.sync.client import ClientConnection, connect
 
+from tests.installed import Installation
+
 PROGRAM = """
 .decl edge(x: symbol, y: symbol)
 .decl blocked(x: symbol)
@@ -54,7 +56,11 @@ def free_port() -> int:
 class Served:
     """A server on a data folder. When it has ended, or was killed, it can be started again, on the same folder and port."""
 
-    def __init__(self, folder: Path, *options: str, program: str = PROGRAM, token: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, program: str = PROGRAM, token: str | None = None, installation: Installation | None = None
+    ) -> None:
+        self.python = (sys.executable,) if installation is None else installation.command
+        self.environment = None if installation is None else installation.environment
         self.folder, self.options, self.token, self.port = folder, options, token, free_port()
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "program.dl").write_text(program, encoding="utf-8")
@@ -68,10 +74,14 @@ class Served:
     def start(self, *options: str) -> Served:
         """Returns when it listens."""
         known = [] if (self.data / "vigilog.db").exists() else [str(self.folder / "program.dl")]
-        command = [sys.executable, "-m", "vigilog.cli.main", "serve", *known, "--data", str(self.data), "--port", str(self.port)]
+        command = [*self.python, "-m", "vigilog.cli.main", "serve", *known, "--data", str(self.data), "--port", str(self.port)]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                [*command, "--no-spark", *self.options, *options], stdout=subprocess.PIPE, stderr=log, text=True
+                [*command, "--no-spark", *self.options, *options],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=self.environment,
             )
         assert self.process.stdout is not None
         first = self.process.stdout.readline()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -121,6 +122,23 @@ def test_a_password_is_not_shown_with_a_wrong_directive() -> None:
     assert PASSWORD not in str(caught.value)
 
 
+# -- folders of files
+
+
+def test_a_folder_of_parquet_files_needs_no_format(spark: SparkSession, tmp_path: Path) -> None:
+    for name, item in (("lake", "nail"), ("other", "screw")):
+        (tmp_path / name).mkdir()
+        pq.write_table(shelf((item, 5)), tmp_path / name / "part-0.parquet")
+    (tmp_path / "nameless").mkdir()
+    pq.write_table(shelf(("bolt", 1)), tmp_path / "nameless" / "part-0")
+    with vigilog.open(STOCK + '.input stock(IO=parquet, filename="lake")\n', tmp_path, data=tmp_path / "data") as db:
+        assert stock(db) == {("nail", 5)}
+        db.sync("stock", tmp_path / "other")  # by the names of its files
+        assert stock(db) == {("screw", 5)}
+        db.load("stock", tmp_path / "nameless")  # by the `.input`
+        assert stock(db) == {("screw", 5), ("bolt", 1)}
+
+
 # -- Delta tables
 
 
@@ -138,7 +156,7 @@ def test_a_delta_table(partitions: list[str] | None, spark: SparkSession, tmp_pa
         assert db.sync("stock", table, IO="delta").deltas["low"].plus == {("nail",)}
         DeltaTable(table).delete("item = 'nail'")
         write_deltalake(table, shelf(("bolt", 1), ("a/b=c d", 2)), mode="append")
-        assert db.sync("stock", table, IO="delta").deltas["low"].minus == {("nail",)}
+        assert db.sync("stock", table).deltas["low"].minus == {("nail",)}, "its log tells that it is one"
         assert stock(db) == {("screw", 50), ("bolt", 1), ("a/b=c d", 2)}
         db.sync("stock", table, IO="delta", version="0")
         assert stock(db) == {("nail", 5), ("screw", 50)}

@@ -1,25 +1,29 @@
-"""What several commands share: their arguments, and how they read and print."""
+"""What several commands share: their arguments, and how they read and print.
+
+A command imports what it needs when it is called, so that `--version`, `--help` and completion, which need nothing, come at once.
+"""
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vigilog.core.errors import DataError, Stopped, UsageError
-from vigilog.core.values import Row, Type, row_text, sorted_rows
-from vigilog.engine.database import Database
-from vigilog.executors.watch import Watch
-from vigilog.folder.opening import open_program
-from vigilog.language.check import Checked
-from vigilog.language.check import check as check_program
-from vigilog.language.parser import read_program
+
+if TYPE_CHECKING:
+    from vigilog.cli.progress import Progress
+    from vigilog.core.values import Row, Type
+    from vigilog.engine.database import Database
+    from vigilog.executors.watch import Report, Watch
+    from vigilog.language.check import Checked
 
 GRACE = 1.0  # seconds that what looks at the clock has to end by itself
 
@@ -78,7 +82,10 @@ def examples(*commands: str) -> str:
 
 def checked(path: Path) -> Checked:
     """A program's file, checked; its warnings are told."""
-    found = check_program(read_program(path))
+    from vigilog.language.check import check
+    from vigilog.language.parser import read_program
+
+    found = check(read_program(path))
     for warning in found.warnings:
         print(warning.render(found.program.text), file=sys.stderr)
     return found
@@ -124,10 +131,29 @@ def lines_of(changes: str) -> Iterator[Iterable[str | bytes]]:
         yield file
 
 
-def print_rows(types: tuple[Type, ...], rows: Iterable[Row]) -> None:
+def print_rows(types: tuple[Type, ...], rows: Collection[Row], shown: Progress) -> None:
     """Rows, tab-separated and sorted; the one row without columns is `true`."""
-    for row in sorted_rows(rows):
+    from vigilog.core.values import row_text, sorted_rows
+    from vigilog.executors.watch import Watch
+
+    watch = Watch(report=shown.report)
+    watch.begin("sorting", len(rows))
+    ordered: Iterable[Row] = sorted_rows(rows)
+    if sys.stdout.isatty():
+        shown.rest()  # the rows themselves show how far it is
+    else:
+        watch.begin("printing", len(rows))
+        ordered = watch.counted(ordered, len(rows))
+    for row in ordered:
         print("\t".join(row_text(types, row)) if row else "true")
+
+
+def to_line(answer: dict[str, Any]) -> str:
+    """An answer as one line of JSON, for readers that take other characters for the end of a line, too."""
+    return json.dumps(answer, ensure_ascii=False).translate(_ENDS_OF_LINES)
+
+
+_ENDS_OF_LINES = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
 
 
 def is_folder(path: Path) -> bool:
@@ -137,13 +163,15 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def opened(path: Path, facts: Path | None, strategy: str) -> Database:
+def opened(path: Path, facts: Path | None, strategy: str, report: Report | None = None) -> Database:
     """A program with its facts, or a data folder, which remembers how its views are kept."""
+    from vigilog.folder.opening import open_program
+
     if not is_folder(path):
-        return open_program(checked(path).program, facts or Path(), strategy=strategy)
+        return open_program(checked(path).program, facts or Path(), strategy=strategy, report=report)
     if facts is not None:
         raise UsageError(f"{path} is a data folder, which has its data; -F goes with a program")
-    return open_program(data=path)
+    return open_program(data=path, report=report)
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,19 +24,14 @@ from vigilog.cli.arguments import (
     lines_of,
     pairs,
     print_rows,
+    to_line,
 )
 from vigilog.cli.progress import progress
-from vigilog.cli.status import status_text
 from vigilog.core.errors import UsageError, counted
-from vigilog.engine.watch import to_line
-from vigilog.executors.watch import Report
-from vigilog.folder import backup as copies
-from vigilog.folder.durable import Durable
-from vigilog.folder.lines import definition_json, logged
-from vigilog.folder.lines import tell as tell_lines
-from vigilog.folder.opening import open_program
-from vigilog.language.parser import read_text
-from vigilog.store.file import NAME
+
+if TYPE_CHECKING:
+    from vigilog.executors.watch import Report
+    from vigilog.folder.durable import Durable
 
 app = typer.Typer()
 
@@ -73,9 +68,13 @@ def init(
     ] = None,
 ) -> None:
     """Makes a data folder for a program. If it has another program already, shows what would change; --define changes it."""
+    from vigilog.folder.lines import definition_json
+    from vigilog.folder.opening import open_program
+    from vigilog.store.file import NAME
+
     given = checked(program).program
     new = not (data / NAME).exists()
-    with interruptible(), progress() as report:
+    with interruptible(), progress() as shown:
         db = open_program(
             given,
             facts,
@@ -85,7 +84,7 @@ def init(
             retain={key: _number(key, value) for key, value in pairs(retain, "--retain").items()} or None,
             warehouse=warehouse,
             memory=None if memory is None else memory * 2**20,
-            report=report,
+            report=shown.report,
         )
     with db:
         if db.redefined:
@@ -99,7 +98,7 @@ def init(
 @app.command(
     epilog=examples(
         "vigilog load ./data edge edges.parquet",
-        "vigilog load ./data edge edges.csv --sync --option headers=false --option delimiter=';'",
+        "vigilog load ./data edge edges.csv --sync --option delimiter=';'",
         "vigilog load ./data stock sold-out.csv --delete-key",
     )
 )
@@ -129,12 +128,13 @@ def load(
     options = pairs(option, "--option")
     if sum([sync, upsert, delete_key, op is not None]) > 1:
         raise UsageError("--sync, --upsert, --delete-key and --op: it is one of them")
-    with interruptible(), progress() as report, _opened(data, report) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         before = db.tx
         if sync:
             outcome = db.sync(relation, source, **options)
         else:
             outcome = db.load(relation, source, upsert=upsert, delete_key=delete_key, op=op, **options)
+        shown.rest()
         changed = counted(db.book.changed(outcome.tx), "row") if outcome.tx > before else "no row"
         print(f"transaction {outcome.tx}: {changed} of {relation} changed")
 
@@ -150,14 +150,17 @@ def tell(
     token: TokenOption = None,
 ) -> None:
     """Applies transactions; prints for each, once it is durable, its number and what it changed in the views (of a server, how many rows), as one JSON line."""
+    from vigilog.folder import lines as transactions
+
     refused = False
     given = lines_of(transaction) if transaction == "-" else nullcontext([transaction])
     if is_address(data):
         with given as lines:
             refused = not remote.tell(data, token, lines)
     else:
-        with _opened(Path(data)) as db, given as lines:
-            for answer in tell_lines(db, lines):
+        with progress() as shown, _opened(Path(data), shown.report) as db, given as lines:
+            for answer in transactions.tell(db, shown.idle(lines)):
+                shown.rest()
                 print(to_line(answer), flush=True)
                 refused = refused or "error" in answer
     if refused:
@@ -171,9 +174,9 @@ def view(
     at: Annotated[int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction.", show_default="now")] = None,
 ) -> None:
     """Prints all rows of a view, tab-separated and sorted."""
-    with interruptible(), progress() as report, _opened(data, report) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         rows = db.view(name, at)
-        print_rows(db.program.relations[name].types, rows)
+        print_rows(db.program.relations[name].types, rows, shown)
 
 
 @app.command(epilog=examples("vigilog log ./data --since 17"))
@@ -185,6 +188,8 @@ def log(
     ] = None,
 ) -> None:
     """Prints the transactions, one JSON line each: number, time, kind, and what changed in base relations and in views."""
+    from vigilog.folder.lines import logged
+
     with _opened(data) as db:
         for entry in logged(db, since):
             print(to_line(entry))
@@ -196,9 +201,14 @@ def define(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Declarations, directives and rules.", show_default=False)],
 ) -> None:
     """Adds relations and rules to a data folder's program, or replaces those it has rules for; prints what views gain and lose by that."""
+    from vigilog.folder.lines import definition_json
+    from vigilog.language.parser import read_text
+
     text = read_text(file)
-    with interruptible(), progress() as report, _opened(data, report) as db:
-        print(to_line(definition_json(db, db.define(text, str(file)))))
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
+        changes = db.define(text, str(file))
+        shown.rest()
+        print(to_line(definition_json(db, changes)))
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))
@@ -207,8 +217,9 @@ def drop(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A relation that no other is derived from.", show_default=False)],
 ) -> None:
     """Removes a relation with its rows or rules from a data folder's program."""
-    with _opened(data) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         db.drop(name)
+        shown.rest()
         print(f"transaction {db.tx}: {name} is dropped")
 
 
@@ -216,13 +227,14 @@ def drop(
 def compact(
     data: DataFolder,
     relations: Annotated[
-        list[str] | None, typer.Argument(metavar="[RELATION]...", help="Base relations; by default all.", show_default=False)
+        list[str] | None, typer.Argument(metavar="RELATION", help="Base relations; by default all.", show_default=False)
     ] = None,
 ) -> None:
     """Writes new Parquet snapshots of base relations, by Spark, as of now."""
-    with interruptible(), progress() as report, _opened(data, report) as db:
-        for name, rows in db.compact(relations or None).items():
-            print(f"{name}\t{rows}")
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
+        written = db.compact(relations or None)
+    for name, rows in written.items():
+        print(f"{name}\t{rows}")
 
 
 @app.command(epilog=examples("vigilog verify ./data", "vigilog verify ./data --by spark"))
@@ -233,7 +245,7 @@ def verify(
     ] = "auto",
 ) -> None:
     """Computes everything anew from the base and compares it with all that is kept. Exit status 1 if something differs."""
-    with interruptible(), progress() as report, _opened(data, report) as db:
+    with interruptible(), progress() as shown, _opened(data, shown.report) as db:
         found = db.verify(by)
     for what in found.checked:
         print(f"ok    {what}")
@@ -247,6 +259,8 @@ def verify(
 @app.command(epilog=examples("vigilog status ./data"))
 def status(data: DataFolder, as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False) -> None:
     """Shows what a data folder holds, where, and how it is kept."""
+    from vigilog.cli.status import status_text
+
     with _opened(data) as db:
         found = db.status()
     print(json.dumps(found.json(), ensure_ascii=False) if as_json else status_text(found))
@@ -258,8 +272,10 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new folder.", show_default=False)],
 ) -> None:
     """Copies a data folder as it is now, while others may go on with it."""
-    with interruptible(), progress() as report:
-        last = copies.backup(data, target, report)
+    from vigilog.folder import backup as copies
+
+    with interruptible(), progress() as shown:
+        last = copies.backup(data, target, shown.report)
     print(f"{target}: a copy of {data} as of transaction {last}")
 
 
@@ -269,10 +285,16 @@ def restore(
     data: Annotated[Path, typer.Argument(metavar="DIR", help="A new data folder.", show_default=False)],
 ) -> None:
     """Makes a data folder from a backup. It begins a new history."""
-    print(f"{data}: restored from {source}, history {copies.restore(source, data)}")
+    from vigilog.folder import backup as copies
+
+    with interruptible(), progress() as shown:
+        history = copies.restore(source, data, shown.report)
+    print(f"{data}: restored from {source}, history {history}")
 
 
 def _opened(data: Path, report: Report | None = None) -> Durable:
+    from vigilog.folder.opening import open_program
+
     return open_program(data=data, report=report)
 
 

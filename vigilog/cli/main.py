@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -34,24 +35,18 @@ from vigilog.cli.arguments import (
     lines_of,
     opened,
     print_rows,
+    to_line,
 )
 from vigilog.cli.progress import progress
 from vigilog.core.errors import ProgramError, UsageError, VigilogError, counted
-from vigilog.engine.evaluate import Finished
-from vigilog.engine.evaluate import run as run_program
-from vigilog.engine.transaction import parse_transaction
-from vigilog.engine.watch import delta_json, to_line
-from vigilog.engine.watch import watch as watch_lines
-from vigilog.executors.watch import Watch
-from vigilog.explain.explain import Show, explained
-from vigilog.folder.durable import Durable
-from vigilog.folder.opening import open_program
-from vigilog.rewriting.passes import rewrite
+from vigilog.explain.show import Show
+
+if TYPE_CHECKING:
+    from vigilog.engine.evaluate import Finished
 
 app = typer.Typer(
     name="vigilog",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -63,7 +58,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(epilog=examples("vigilog run graph.dl -F facts -D out", "vigilog run --help"))
 def options(
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")] = False,
 ) -> None:
@@ -73,6 +68,8 @@ def options(
 @app.command(epilog=examples("vigilog check graph.dl"))
 def check(program: ProgramPath) -> None:
     """Checks a program: prints every error and warning with its place, the rule behind it and the fix."""
+    from vigilog.rewriting.passes import rewrite
+
     found = checked(program).program
     rewrite(found)
     relations, rules = len(found.relations), len(found.rules)
@@ -92,13 +89,16 @@ def run(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say which executor ran, why, and what it cost.")] = False,
 ) -> None:
     """Evaluates a program: reads FACTS/<relation>.facts, writes OUT/<relation>.csv, tab-separated and sorted."""
+    from vigilog.engine import evaluate
+    from vigilog.executors.watch import Watch
+
     given = checked(program).program
     if not given.directed("output") + given.directed("printsize"):
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
-    with interruptible(), progress() as report:
-        watch = Watch(max_rounds, timeout, report)
+    with interruptible(), progress() as shown:
+        watch = Watch(max_rounds, timeout, shown.report)
         with bounded(watch):
-            finished = run_program(given, facts, None if out == "-" else Path(out), engine.value, watch)
+            finished = evaluate.run(given, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
     print(end="", flush=True)
     if verbose:
@@ -128,12 +128,18 @@ def watch(
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a transaction rather than recompute.")] = False,
 ) -> None:
     """Reads one transaction a line, prints what each changed in the views: one JSON line for each, at once."""
-    database = open_program(checked(program).program, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict)
-    refused = False
-    with database, lines_of(changes) as lines:
-        for answer in watch_lines(database, lines, snapshot=snapshot, stats=stats, why=why):
-            print(to_line(answer), flush=True)
-            refused = refused or "error" in answer
+    from vigilog.engine import watch as transactions
+    from vigilog.folder.opening import open_program
+
+    given, refused = checked(program).program, False
+    with progress() as shown:
+        report = shown.report
+        database = open_program(given, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict, report=report)
+        with database, lines_of(changes) as lines:
+            for answer in transactions.watch(database, shown.idle(lines), snapshot=snapshot, stats=stats, why=why):
+                shown.rest()
+                print(to_line(answer), flush=True)
+                refused = refused or "error" in answer
     if refused:
         raise typer.Exit(1)
 
@@ -154,11 +160,13 @@ def ask(
         _without(facts, stats)
         remote.ask(program, token, goal, at)
         return
+    from vigilog.folder.durable import Durable
+
     if at is not None and not is_folder(Path(program)):
         raise UsageError("--at needs a data folder or a server: a program alone has no past")
-    with opened(Path(program), facts, "external") as database:
+    with progress() as shown, opened(Path(program), facts, "external", shown.report) as database:
         types, rows = database.ask_typed(goal, at) if isinstance(database, Durable) else database.ask_typed(goal)
-        print_rows(types, rows)
+        print_rows(types, rows, shown)
         if stats:
             asker = database.stats
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
@@ -177,7 +185,7 @@ def why(
         _without(facts)
         proof = remote.why(program, token, goal)
     else:
-        with opened(Path(program), facts, "external") as database:
+        with progress() as shown, opened(Path(program), facts, "external", shown.report) as database:
             proof = database.why(goal)
     if as_json:
         print(json.dumps(proof.json() if proof else None, ensure_ascii=False))
@@ -200,9 +208,13 @@ def what_if(
         _without(facts)
         remote.what_if(program, token, sys.stdin.read() if transaction == "-" else transaction)
         return
-    with opened(Path(program), facts, strategy.value) as database:
-        given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
+    from vigilog.engine.transaction import parse_transaction
+    from vigilog.engine.watch import delta_json
+
+    given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
+    with progress() as shown, opened(Path(program), facts, strategy.value, shown.report) as database:
         changes = database.apply(given, dry_run=True)
+        shown.rest()
         print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
 
 
@@ -227,6 +239,8 @@ def explain(
     strategy: StrategyOption = Strategy.auto,
 ) -> None:
     """Shows what becomes of a program, as programs that parse again, or as SQL."""
+    from vigilog.explain.explain import explained
+
     if is_folder(program):
         with opened(program, None, strategy.value) as database:
             given, strategies = database.program, database.strategies
@@ -273,6 +287,8 @@ def _fail(error: VigilogError, status: int) -> None:
 
 
 app.registered_commands += data.app.registered_commands + service.app.registered_commands + remote.app.registered_commands
+for command in app.registered_commands:  # in the list of commands each has its whole first sentence; by itself a long one would be cut off
+    command.short_help = re.split(r"(?<=\.)\s", (command.callback and command.callback.__doc__) or "")[0]
 
 if __name__ == "__main__":
     main()

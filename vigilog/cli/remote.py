@@ -11,14 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vigilog.cli.arguments import ProgramFactsOption, ProgramFolderOrAddress, TokenOption, examples, is_address, opened, pairs, print_rows
+from vigilog.cli.arguments import (
+    ProgramFactsOption,
+    ProgramFolderOrAddress,
+    TokenOption,
+    examples,
+    is_address,
+    opened,
+    pairs,
+    print_rows,
+    to_line,
+)
+from vigilog.cli.progress import Progress, progress
 from vigilog.core.errors import UsageError
-from vigilog.core.proofs import Proof
-from vigilog.engine.watch import to_line
-from vigilog.folder.subscribed import subscribed
 
 if TYPE_CHECKING:
     from vigilog.client import Client, Event
+    from vigilog.core.proofs import Proof
 
 app = typer.Typer()
 
@@ -39,15 +48,13 @@ class Precision(StrEnum):
 @app.command(
     epilog=examples(
         "vigilog subscribe http://127.0.0.1:8080 closure --bind x=a",
-        "vigilog subscribe http://127.0.0.1:8080 closure degree --name my-cache --every 1 --coalesce",
+        "vigilog subscribe http://127.0.0.1:8080 closure degree --every 1 --coalesce",
         "vigilog subscribe ./data closure --from 17",
     )
 )
 def subscribe(
     place: ProgramFolderOrAddress,
-    view: Annotated[
-        list[str], typer.Argument(metavar="VIEW...", help="A view, several that change together, or a goal.", show_default=False)
-    ],
+    view: Annotated[list[str], typer.Argument(metavar="VIEW", help="A view, several that change together, or a goal.", show_default=False)],
     bind: Annotated[
         list[str] | None, typer.Option("--bind", metavar="COLUMN=VALUE", help="Only rows with this value.", show_default=False)
     ] = None,
@@ -98,8 +105,11 @@ def subscribe(
             return
         if name or db or coalesce or precision is not Precision.rows or any((every, changes, within, max_staleness)) or not as_json:
             raise UsageError("only a server has --name, --db, --text and qualities of service")
-        with opened(Path(place), facts, "auto") as database:
+        from vigilog.folder.subscribed import subscribed
+
+        with progress() as shown, opened(Path(place), facts, "auto", shown.report) as database:
             for answer in subscribed(database, view, bound, since, once=once):
+                shown.rest()
                 print(to_line(answer), flush=True)
 
 
@@ -137,7 +147,7 @@ def _print(event: Event, columns: Any, *, as_json: bool) -> None:
 def ask(url: str, token: str | None, goal: str, at: int | None) -> None:
     with connect(url, token) as client:
         answer = client.ask(goal, at)
-    print_rows(answer.columns.types, answer)
+    print_rows(answer.columns.types, answer, Progress())
 
 
 def why(url: str, token: str | None, goal: str) -> Proof | None:

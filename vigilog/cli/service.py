@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vigilog.cli.arguments import ProgramFactsOption, Strategy, checked, examples, interruptible, pairs
 from vigilog.cli.progress import progress
 from vigilog.core.errors import UsageError
-from vigilog.folder.opening import open_program
-from vigilog.service.limits import Limits
+
+if TYPE_CHECKING:
+    from vigilog.service.limits import Limits
 
 app = typer.Typer()
 
@@ -21,7 +22,7 @@ app = typer.Typer()
     epilog=examples(
         "vigilog serve graph.dl --data ./data",
         "vigilog serve --data ./data --port 9000",
-        "vigilog serve --data ./data --host 0.0.0.0 --tokens tokens.json --certificate host.pem --key host.key",
+        "vigilog serve --data ./data --host 0.0.0.0 --tokens tokens.json \\\n      --certificate host.pem --key host.key",
     )
 )
 def serve(
@@ -57,23 +58,29 @@ def serve(
     ] = True,
 ) -> None:
     """Serves a data folder: transactions, questions, and subscriptions that tell every client what changed in its views."""
+    from vigilog.core.extras import SERVER
+
+    SERVER.need()
+    from vigilog.folder.opening import open_program
     from vigilog.service.server import Settings, serve
 
     settings = Settings(host, port, tokens, certificate, key, frozenset(origin or ()), spark, _limits(pairs(limit, "--limit")))
-    with interruptible(), progress() as report:
+    with interruptible(), progress() as shown:
         db = open_program(
             None if program is None else checked(program).program,
             facts,
             data=data,
             strategy=strategy and strategy.value,
             define=define,
-            report=report,
+            report=shown.report,
         )
     with db:
         serve(db, settings, lambda address: print(f"Serving {data} at {address} (transaction {db.tx}). Ctrl-C stops.", flush=True))
 
 
 def _limits(given: dict[str, str]) -> Limits:
+    from vigilog.service.limits import Limits
+
     known = {field.name: field.type for field in dataclasses.fields(Limits)}
     values: dict[str, float] = {}
     for name, text in given.items():

@@ -9,6 +9,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, assert_never
 
+from vigilog.core import extras
 from vigilog.core.errors import DataError
 from vigilog.core.values import BUILTIN, Row, Type, Value, sorted_rows, type_named, utc
 
@@ -66,12 +67,14 @@ class Columns:
         return table, list(from_arrow(self.types, own)) if self.names else [()] * table.num_rows
 
     def to_arrow(self, rows: Iterable[Row]) -> pyarrow.Table:
+        extras.ARROW.need()
         from vigilog.core.arrow import to_arrow
 
         return to_arrow(self.names, self.types, sorted_rows(rows))
 
     def to_pandas(self, rows: Iterable[Row]) -> pandas.DataFrame:
         """A frame with the columns' names; integers, floats, booleans and timestamps in columns of their own types, all else as objects."""
+        extras.PANDAS.need()
         import pandas as pd
 
         cells = list(zip(*sorted_rows(rows), strict=True)) or [()] * len(self.names)

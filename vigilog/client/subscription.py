@@ -10,9 +10,11 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from vigilog.client.calls import asked, body
-from vigilog.client.columns import ARROW, Columns, described
-from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Request, Send
+from vigilog.client.columns import Columns, described
+from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Response, Send
 from vigilog.client.events import Change, Disconnected, Event, Gap, Pairs, Progress, Snapshot, Stale, Subscribed
+from vigilog.client.fetched import fetching, whole
+from vigilog.client.fetched import sides as both_sides
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import Row
@@ -111,7 +113,7 @@ class Subscription:
             if isinstance(fetched, Gap):
                 self.wish = replace(self.wish, snapshot="json")
                 return fetched
-            self._parts = {self._only: self.columns[self._only].read_arrow(fetched)[1]}
+            self._parts = {self._only: whole(self.columns[self._only], fetched)}
         else:
             parts = {self._only: said.rows} if not isinstance(said.rows, UnsetType) else said.views or {}
             for view, rows in parts.items():
@@ -153,25 +155,22 @@ class Subscription:
                 fetched = yield from self._fetched(said.fetch)
                 if isinstance(fetched, Gap):
                     return fetched
-                table, rows = columns.read_arrow(fetched, skip=1)
-                kinds = table.column(0).to_pylist()
-                both = {kind: frozenset(row for row, own in zip(rows, kinds, strict=True) if own == kind) for kind in ("plus", "minus")}
+                both = both_sides(columns, fetched)
                 sides |= both if part.plus == part.minus or _same_place(part.plus, part.minus) else {side: both[side]}
             elif side not in sides:
                 sides[side] = frozenset(columns.rows(said if isinstance(said, list) else ()))
         return Delta(sides["plus"], sides["minus"])
 
-    def _fetched(self, place: str) -> Play[bytes | Gap]:
-        """What the server has at a place, as Arrow; if it has it no more, the subscription begins anew."""
+    def _fetched(self, place: str) -> Play[Response | Gap]:
+        """What the server has at a place; if it has it no more, the subscription begins anew."""
         try:
-            response = yield from asked(Request("GET", place, headers={"Accept": ARROW}))
+            return (yield from asked(fetching(place)))
         except ConnectionLost as lost:
             raise Lost(lost.message) from None
         except DataError as error:
             if error.code not in GONE:
                 raise
             return self._begin_anew("fetch", error.message)
-        return response.body
 
     def _progress(self, tx: int) -> Progress:
         if self.settled and self.position is not None:

@@ -52,6 +52,7 @@ RUNNING = {
     "goal": "A goal is not of the shape that a command takes.",
     "why": "A proof may rest on more rows than can be brought to one place.",
     "usage": "What was asked for makes no sense together. The exit status is 2.",
+    "not-installed": "Packages are needed that this installation does not have; the command that installs them is told.",
 }
 
 TRANSACTIONS = {

@@ -6,6 +6,7 @@ VigilogError                 whatever a user can cause; a code and a sentence, n
 ├── Stopped                  an evaluation was stopped by its bounds: rounds, time, the user
 ├── UsageError               what was asked for makes no sense together; the command line exits with 2
 ├── ConnectionLost           a server cannot be reached, or was lost before it answered
+├── NotInstalled             what was asked for needs packages that this installation does not have
 └── SparkUnavailable         Spark is needed and cannot start
 
 An internal mistake is an AssertionError that names the broken invariant; it is a bug and shows as one.
@@ -54,6 +55,10 @@ class UsageError(VigilogError):
 
 class ConnectionLost(VigilogError):
     code = "connection"
+
+
+class NotInstalled(VigilogError):
+    code = "not-installed"
 
 
 class SparkUnavailable(VigilogError):

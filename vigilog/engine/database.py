@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +16,7 @@ from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.changes import Changes, ViewChange
 from vigilog.engine.compiled import Compiled, compiled
-from vigilog.engine.evaluate import ensure_known, read
+from vigilog.engine.evaluate import ensure_known, joined, read
 from vigilog.engine.ledger import Counting, Ledger
 from vigilog.engine.proposal import Proposal, Rows
 from vigilog.engine.step import Judge, Outcome, Step
@@ -25,7 +24,7 @@ from vigilog.engine.transaction import Lookup, Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats, total
 from vigilog.executors.views import Views
-from vigilog.executors.watch import TooManyRows, Watch
+from vigilog.executors.watch import Report, TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import parse_goal
 from vigilog.language.strata import components
@@ -56,6 +55,7 @@ class Database:
         engine: str = "embedded",
         budget: int | None = None,
         strict: bool = False,
+        report: Report | None = None,
     ) -> None:
         made = compiled(program, facts.keys(), strategy)
         views: Views
@@ -64,9 +64,9 @@ class Database:
 
             sources = {made.homes[name]: source for name, source in facts.items()}
             told = {made.homes[name]: rows for name, rows in made.stated.items()}
-            views = SparkViews(made.plan, sources, stated=told, budget=budget, strict=strict)
+            views = SparkViews(made.plan, sources, Watch(report=report), stated=told, budget=budget, strict=strict)
         else:
-            made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None)
+            made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None, report)
         self.overruns = 0 if strategy == "auto" else None  # how often deriving on demand cost too much, where that matters
         self.budget, self.strict, self.lock = budget, strict, RLock()
         self.step = Step(self)
@@ -331,13 +331,13 @@ class Pending:
 
 
 def _in_memory(
-    made: Compiled, facts: Mapping[str, Iterable[Row] | Place], budget: int | None, strict: bool, most: int | None
+    made: Compiled, facts: Mapping[str, Iterable[Row] | Place], budget: int | None, strict: bool, most: int | None, report: Report | None
 ) -> tuple[Compiled, EmbeddedViews]:
     """The tables of a program on SQLite; views on recursions that turn out to have more rows than `most` are not stored."""
     while True:
-        rows = {home: chain(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
+        rows = {home: joined(read(facts.get(name, ())), made.stated.get(name, ())) for name, home in made.homes.items()}
         try:
-            return made, EmbeddedViews(made.plan, rows, budget, strict, most=most)
+            return made, EmbeddedViews(made.plan, rows, budget, strict, most=most, report=report)
         except TooManyRows as large:
             relations = next(component.relations for component in components(made.plain) if str(component) == large.doing)
             made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from vigilog.core.errors import DataError, counted, did_you_mean
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row, row_text
 from vigilog.engine.places import inputs, outputs, streams
 from vigilog.executors.choose import Chosen, choose
@@ -125,9 +127,15 @@ def read(source: Iterable[Row] | Place) -> Iterable[Row]:
         return source
     if source.text and source.local:
         return reader.rows(source)
+    SPARK.need(f"{source.relation} is read from {source.location}")
     from vigilog.spark.sources import rows
 
     return rows(source)
+
+
+def joined(rows: Iterable[Row], more: Collection[Row]) -> Iterable[Row]:
+    """Rows, and more if there are any."""
+    return chain(rows, more) if more else rows
 
 
 def _lines(place: Place, rows: Iterable[Row]) -> str:

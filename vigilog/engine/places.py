@@ -10,6 +10,7 @@ from pathlib import Path
 
 from vigilog.core.errors import DataError, Findings
 from vigilog.core.secrets import without_secrets
+from vigilog.files.formats import format_of
 from vigilog.files.place import Place, is_uri
 from vigilog.language.options import OF_SOURCE, check_options
 from vigilog.language.syntax import Declaration, Directive, Program
@@ -90,11 +91,18 @@ def key_place(program: Program, place: Place) -> Place:
     return replace(place, relation=f"the key of {place.relation}", columns=columns, types=types, options={**named, **place.options})
 
 
+_HOW = ("delimiter", "headers", "rfc4180", "nulls")  # options that say how a format is written, wherever it is
+
+
 def source_place(program: Program, relation: str, location: str, options: Mapping[str, str]) -> Place:
-    """A source named by hand; its format is told by `IO`, or else by how its name begins or ends. Raises DataError for options that make no sense."""
-    endings = {".csv": "csv", ".json": "json", ".jsonl": "json", ".parquet": "parquet", ".orc": "orc"}
-    stated = {"IO": "jdbc" if location.startswith("jdbc:") else endings.get(Path(location).suffix, "file"), **options}
-    stated[{"table": "name", "jdbc": "url", "stream": "path"}.get(stated["IO"], "filename")] = location
+    """A source named by hand. Raises DataError for options that make no sense.
+
+    Its format is the one that is stated (`IO`), else the one that its name tells, else the one of the relation's `.input`, whose other options then hold, too, unless stated.
+    """
+    format_, how = _input_format(program, relation)
+    told = options.get("IO") or format_of(location) or ("file" if format_ == "jdbc" else format_)
+    stated = {"IO": told, **(how if told == format_ else {}), **options}
+    stated[{"table": "name", "jdbc": "url", "stream": "path"}.get(told, "filename")] = location
     directive = Directive("input", relation, tuple(stated.items()))
     findings = Findings()
     check_options(directive, findings)
@@ -102,3 +110,10 @@ def source_place(program: Program, relation: str, location: str, options: Mappin
         told = "; ".join(": ".join(filter(None, (found.message, found.rule or found.hint))) for found in findings.errors)
         raise DataError(told, "unknown-option")
     return place(directive, program.relations[relation], ".")
+
+
+def _input_format(program: Program, relation: str) -> tuple[str, dict[str, str]]:
+    """The format of a relation's `.input`, of a stream that of its files, and how it is written there."""
+    option = next((directive.option for directive in program.directed("input") if directive.relation == relation), {})
+    format_ = option.get("IO", "file")
+    return option["format"] if format_ == "stream" else format_, {key: option[key] for key in _HOW if key in option}

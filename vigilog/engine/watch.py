@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -64,11 +63,3 @@ def delta_json(program: Program, relation: str, delta: Delta) -> dict[str, list[
     if relation in program.keys and (pairs := modified(delta, program.keys[relation])):
         found["modified"] = [{"old": rows(frozenset([old]))[0], "new": rows(frozenset([new]))[0]} for old, new in pairs]
     return found
-
-
-def to_line(answer: dict[str, Any]) -> str:
-    """The answer as one line, for readers that take other characters for the end of a line, too."""
-    return json.dumps(answer, ensure_ascii=False).translate(_ENDS_OF_LINES)
-
-
-_ENDS_OF_LINES = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vigilog.core.errors import UsageError
+from vigilog.core.extras import SPARK
 from vigilog.files.place import Place
 
 ENGINES = ("auto", "embedded", "spark")
@@ -21,7 +22,7 @@ class Chosen:
 def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), large: int = LARGE_BYTES) -> Chosen:
     """The executor for these sources: `engine` itself, unless that is `auto`.
 
-    Small text files are read faster than Spark starts (about ten seconds); all else is Spark's.
+    Small text files are read faster than Spark starts (about ten seconds); all else is Spark's. Without Spark large ones are read, too. Raises NotInstalled for what needs Spark where it is not installed.
     """
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine}; there are {', '.join(ENGINES)}")
@@ -30,14 +31,21 @@ def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), l
     total = 0
     for place in sources:
         if not (place.text and place.local):
-            return Chosen("spark", f"{place.relation} is read from {_what(place)}, which Spark reads")
+            return _spark(f"{place.relation} is read from {_what(place)}, which Spark reads")
         total += _size(place)
     for place in sinks:
         if not place.text and place.format != "stdout":
-            return Chosen("spark", f"{place.relation} is written as {_what(place)}, which Spark writes")
+            return _spark(f"{place.relation} is written as {_what(place)}, which Spark writes")
+    if total > large and not SPARK.installed:
+        return Chosen("embedded", f"the input is large: {total / 2**20:.0f} MiB, but Spark is not installed")
     if total > large:
         return Chosen("spark", f"the input is large: {total / 2**20:.0f} MiB, and from {large / 2**20:.0f} MiB on Spark is faster")
     return Chosen("embedded", f"the input is small text: {total / 2**20:.1f} MiB")
+
+
+def _spark(reason: str) -> Chosen:
+    SPARK.need(reason)
+    return Chosen("spark", reason)
 
 
 def _what(place: Place) -> str:

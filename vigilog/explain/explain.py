@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from typing import assert_never
 
 from vigilog.explain.programs import explain_rules, explain_sql, explain_strata
+from vigilog.explain.show import Show
 from vigilog.language.syntax import Program
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
@@ -20,18 +20,6 @@ from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.rewriting.program.separate import as_maintained
 from vigilog.rewriting.sections import Section, show_sections
-
-
-class Show(StrEnum):
-    rules = "rules"
-    strata = "strata"
-    maintenance = "maintenance"
-    paper = "paper"
-    external = "external"
-    query = "query"
-    strategy = "strategy"
-    sql = "sql"
-
 
 _PAPER = """\
 // The paper's form (Staudt & Jarke 1996, algorithm {}). What is run is printed by `--show maintenance`."""

@@ -5,29 +5,69 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
 from vigilog.core.errors import DataError, counted
 from vigilog.core.values import MAX_NUMBER, MIN_NUMBER, Row, Type
+from vigilog.files.formats import looks
 from vigilog.files.place import Place
 
 NULLARY = "()"
 _BEGINNING = 1 << 16  # bytes
+_SIGNED = 16  # bytes that tell what kind of file it is
 
 Record = tuple[int, list[str]]
 Order = tuple[int, ...]  # for each column of a relation which column of the file it is
 
 
-def rows(place: Place) -> Iterator[Row]:
+class Rows:
+    """The rows of text files, as values; `read` of their `size` bytes are behind them, as far as files have a size."""
+
+    def __init__(self, place: Place) -> None:
+        self.place, self.size, self._before = place, 0, 0
+        self._file: TextIO | None = None
+
+    @property
+    def read(self) -> int:
+        with suppress(OSError, ValueError):  # a pipe has no position, a closed file neither
+            return self._before + os.lseek(self._file.fileno(), 0, os.SEEK_CUR) if self._file is not None else self._before
+        return self._before
+
+    def __iter__(self) -> Iterator[Row]:
+        place, found = self.place, files(self.place)
+        _ensure_no_folders(place, found)
+        sizes = [_size(path) for path in found]
+        self.size, self._before = sum(sizes), 0
+        for path, size in zip(found, sizes, strict=True):
+            with _opened(place, path) as self._file:
+                yield from TEXTS[place.format](place, path, self._file)
+            self._file = None
+            self._before += size
+
+
+def rows(place: Place) -> Iterable[Row]:
     """The rows of a text file, as values."""
-    for path in files(place):
-        with _opened(place, path) as file:
-            yield from TEXTS[place.format](place, path, file)
+    return Rows(place)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # reading it will say what is wrong
+        return 0
+
+
+def _ensure_no_folders(place: Place, found: list[Path]) -> None:
+    if not found and any(inner.is_dir() for inner in place.path.iterdir() if inner.name[0] not in "._"):
+        raise DataError(
+            f"{place.path}: has folders and no files for {place.relation}; text is read from the files of one folder", "unreadable"
+        )
 
 
 def files(place: Place) -> list[Path]:
@@ -51,13 +91,21 @@ def unreadable(place: Place, path: Path, reason: Exception) -> DataError:
 def _opened(place: Place, path: Path) -> Iterator[TextIO]:
     try:
         with io.BufferedReader(io.FileIO(path), _BEGINNING) as raw:
-            _check_line_ends(place, path, raw.peek())
+            beginning = raw.peek()
+            _check_text(path, beginning)
+            _check_line_ends(place, path, beginning)
             with io.TextIOWrapper(raw, encoding="utf-8-sig", newline="\n") as file:
                 yield file
     except OSError as reason:
         raise unreadable(place, path, reason) from None
     except UnicodeDecodeError:
         raise _not_utf8(path) from None
+
+
+def _check_text(path: Path, beginning: bytes) -> None:
+    """Refuses what begins like a file of another kind and has a NUL, as text never does: its bytes may all be UTF-8 by chance."""
+    if b"\x00" in beginning and (kind := looks(beginning)):
+        raise DataError(f"{path}: is not UTF-8 text{kind}", "encoding")
 
 
 def _check_line_ends(place: Place, path: Path, beginning: bytes) -> None:
@@ -245,11 +293,13 @@ def _bad_value(place: Place, path: Path, number: int, fields: Sequence[str]) -> 
 
 def _not_utf8(path: Path) -> DataError:
     with path.open("rb") as file:
+        kind = looks(file.read(_SIGNED))
+        file.seek(0)
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as reason:
-                return DataError(f"{path}:{number}: is not UTF-8 text (byte {line[reason.start]:#04x})", "encoding")
+                return DataError(f"{path}:{number}: is not UTF-8 text (byte {line[reason.start]:#04x}){kind}", "encoding")
     raise AssertionError("the file was not UTF-8 a moment ago")
 
 

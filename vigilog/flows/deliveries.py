@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import DataError, UsageError
+from vigilog.core.extras import SPARK
 from vigilog.core.secrets import without_secrets
 from vigilog.core.values import sorted_rows
 from vigilog.engine.places import from_environment
@@ -78,6 +79,7 @@ class Table:
     begins_anew = True
 
     def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
+        SPARK.need("a table of a database is written by Spark")
         from vigilog.spark.tables import KeptTable
 
         _check_options("jdbc", options, ("dbtable", "user", "password", "driver"))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row
 from vigilog.engine.evaluate import ensure_known
 from vigilog.files.place import Place
@@ -62,6 +63,7 @@ def made(db: Durable, relation: str, place: Place | None) -> Stream:
         raise DataError(f"{relation} is no stream; it would be one by {example}", "stream")
     if relation not in db.base:
         raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
+    SPARK.need(f"{relation} is a stream, which Spark follows")
     return TableStream(db, place) if place.options["format"] == "delta" else FolderStream(db, place)
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
 from vigilog.core.errors import DataError
+from vigilog.executors.watch import Report, Watch
 from vigilog.files.place import is_uri
 from vigilog.store.file import FORMAT, NAME, SUM, check_seal, copy_file, damage, seal
 
 SEGMENTS, WAREHOUSE = "segments", "warehouse"
 TRIES = 3  # so often a copy is begun anew because a snapshot was replaced meanwhile
 
-Progress = Callable[[str, int, int], None]
 
-
-def backup(folder: str | Path, target: str | Path, report: Progress | None = None) -> int:
+def backup(folder: str | Path, target: str | Path, report: Report | None = None) -> int:
     """Copies a data folder, as it is now, into a new one, while this process or another goes on with it; gives the number of its last transaction.
 
     A warehouse that is not on this machine is not copied; the copy names it.
@@ -44,28 +43,42 @@ def backup(folder: str | Path, target: str | Path, report: Progress | None = Non
     raise AssertionError("it ends above")
 
 
-def _copied(folder: Path, target: Path, report: Progress | None) -> int:
+def _copied(folder: Path, target: Path, report: Report | None) -> int:
     copy = target / f"{NAME}.part"
-    copy_file(folder / NAME, copy, report and (lambda part: report(f"copying {int(part * 100)} %", 0, 0)))
+    watch = Watch(report=report)
+    watch.begin("copying the file")
+    copy_file(folder / NAME, copy, lambda done, total: watch.part(done, total, "byte"))
     with damage(copy), closing(sqlite3.connect(copy)) as connection:
         (last,) = connection.execute("SELECT coalesce(max(tx), 0) FROM vigilog_log").fetchone()
         settings = dict(connection.execute("SELECT name, value FROM vigilog_about").fetchall())
         snapshots = [location for (location,) in connection.execute("SELECT location FROM vigilog_snapshots")]
-    if report:
-        report("copying segments and snapshots", 0, 0)
-    if (folder / SEGMENTS).is_dir():
-        shutil.copytree(folder / SEGMENTS, target / SEGMENTS)
+    folders = {folder / SEGMENTS: target / SEGMENTS} if (folder / SEGMENTS).is_dir() else {}
     warehouse = settings.get("warehouse", str(folder / WAREHOUSE))
     if not is_uri(warehouse):
-        for location in snapshots:
-            shutil.copytree(Path(warehouse) / location, target / WAREHOUSE / location)
-        for change in [*Path(warehouse).glob("*/plus-*"), *Path(warehouse).glob("*/minus-*")]:
-            shutil.copytree(change, target / WAREHOUSE / change.relative_to(warehouse))
+        folders |= {Path(warehouse) / location: target / WAREHOUSE / location for location in snapshots}
+        changes = [*Path(warehouse).glob("*/plus-*"), *Path(warehouse).glob("*/minus-*")]
+        folders |= {change: target / WAREHOUSE / change.relative_to(warehouse) for change in changes}
+    _copy_folders(folders, watch)
     copy.rename(target / NAME)  # last, so that what has it is whole
     return int(last)
 
 
-def restore(backup: str | Path, folder: str | Path) -> str:
+def _copy_folders(folders: Mapping[Path, Path], watch: Watch) -> None:
+    """Copies segments and snapshots, which never change."""
+    watch.begin("copying segments and snapshots")
+    total, done = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file()), 0
+
+    def copied(source: str, target: str) -> None:
+        nonlocal done
+        shutil.copy2(source, target)
+        done += Path(target).stat().st_size
+        watch.part(done, total, "byte")
+
+    for source, target in folders.items():
+        shutil.copytree(source, target, copy_function=copied)
+
+
+def restore(backup: str | Path, folder: str | Path, report: Report | None = None) -> str:
     """Makes a data folder from a backup. It begins a new history, which is given, so that no client takes it for the one it knew."""
     backup, folder = Path(backup), Path(folder)
     if not (backup / NAME).is_file():
@@ -74,7 +87,9 @@ def restore(backup: str | Path, folder: str | Path) -> str:
     history = secrets.token_hex(8)
     try:
         copy = folder / f"{NAME}.part"
-        copy_file(backup / NAME, copy)
+        watch = Watch(report=report)
+        watch.begin("copying the file")
+        copy_file(backup / NAME, copy, lambda done, total: watch.part(done, total, "byte"))
         with damage(copy), closing(sqlite3.connect(copy, isolation_level=None)) as connection:
             settings = dict(connection.execute("SELECT name, value FROM vigilog_about").fetchall())
             if int(settings.get("format", 0)) > FORMAT:
@@ -86,9 +101,7 @@ def restore(backup: str | Path, folder: str | Path) -> str:
                 connection.execute("DELETE FROM vigilog_about WHERE name = 'warehouse'")
             if SUM in settings:
                 seal(connection)
-        for part in (SEGMENTS, WAREHOUSE):
-            if (backup / part).is_dir():
-                shutil.copytree(backup / part, folder / part)
+        _copy_folders({backup / part: folder / part for part in (SEGMENTS, WAREHOUSE) if (backup / part).is_dir()}, watch)
         copy.rename(folder / NAME)
     except OSError as reason:
         _emptied(folder)

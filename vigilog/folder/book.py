@@ -12,6 +12,7 @@ from typing import Any
 from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
+from vigilog.core.extras import ARROW
 from vigilog.core.values import Row, Type, json_rows, sorted_rows
 from vigilog.engine.proposal import Proposal
 from vigilog.language.check import check
@@ -21,7 +22,7 @@ from vigilog.store.log import Log, Said
 from vigilog.store.segments import Segments
 
 MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
-MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment
+MANY_ROWS = 10_000  # from so many, the rows of one relation go into a segment, where Arrow is installed
 DEFINITION = "define"  # the kind of a transaction that changes the program
 KNOWN_REQUESTS = 10_000  # of so many transactions the keys are known, however few are retained: a retry comes late
 LOOK_EVERY = 1_000  # at most so many transactions pass between two looks at what need not be retained
@@ -103,7 +104,7 @@ class Book:
         return said
 
     def _said(self, declaration: Declaration, rows: frozenset[Row]) -> Any:
-        if len(rows) >= MANY_ROWS:
+        if len(rows) >= MANY_ROWS and ARROW.installed:
             return self.segments.write(declaration.relation, declaration.columns, declaration.types, sorted_rows(rows))
         return json_rows(declaration.types, sorted_rows(rows))
 

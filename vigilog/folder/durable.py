@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError, VigilogError
+from vigilog.core.extras import SPARK
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
 from vigilog.engine.changes import ViewChange
@@ -27,7 +28,7 @@ from vigilog.executors.choose import choose
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.mixed import MixedViews
-from vigilog.executors.watch import Report
+from vigilog.executors.watch import Report, Watch
 from vigilog.files.place import Place, is_uri
 from vigilog.files.reader import files
 from vigilog.flows.flows import Followed
@@ -372,7 +373,7 @@ class Durable(Filed):
                 place = key_place(self.program, place)
             if relation in self.large or choose("auto", [place], large=SMALL_FILE).engine != "embedded":
                 return self.store.change(relation, place, way, kind=kind)
-            rows = set(read(place))
+            rows = set(Watch(report=self.report, doing=f"reading {relation}").counted(read(place)))
             if way in ("upsert", "delete_key"):
                 return self.take({way: {relation: list(rows)}}, kind=kind)
             gone = self.rows(relation) - rows if way == "equal" else set[Row]()
@@ -380,6 +381,7 @@ class Durable(Filed):
 
     def _operate(self, relation: str, place: Place, op: str) -> Outcome:
         """One transaction of the operations that the rows of files name, in the order of the files and of the rows in them."""
+        SPARK.need("rows with operations are read by Spark")
         from vigilog.flows.streams import folded
         from vigilog.spark.streams import from_files
 

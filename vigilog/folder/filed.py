@@ -7,7 +7,6 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +14,12 @@ from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.database import Database
+from vigilog.engine.evaluate import joined
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.views import Views
+from vigilog.executors.watch import Report
 from vigilog.folder.backup import SEGMENTS
 from vigilog.folder.book import Book
 from vigilog.language.check import check
@@ -49,6 +50,7 @@ class Filed(Database):
     book: Book
     budget: int | None
     strict: bool
+    report: Report | None
 
     def compile(self, program: Program) -> Compiled:
         """A program as it is maintained, with the queries that are followed."""
@@ -117,10 +119,10 @@ class Filed(Database):
         for name in (had.keys() | made.plain.relations.keys()) - kept:  # tables of what is not stored are empty, and may have other columns
             for table in (file_table(name), f"{file_table(name)} counts"):
                 connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
-        given = {home: chain(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
+        given = {home: joined(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
 
         def resident() -> EmbeddedViews:
-            return EmbeddedViews(held, given, self.budget, self.strict, connection=connection, kept=kept)
+            return EmbeddedViews(held, given, self.budget, self.strict, connection=connection, kept=kept, report=self.report)
 
         def distant(outputs: Sequence[str]) -> Beginning:
             return self.store.beginning(made, outputs)

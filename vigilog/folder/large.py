@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vigilog.core.delta import Delta, between
 from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row, Type
 from vigilog.engine.proposal import Proposal, Settle
 from vigilog.engine.step import Outcome
@@ -235,7 +236,7 @@ class Large:
                 due += [name] if self.grown[name] > LONG_TAIL else []
             elif self._outgrown(name, delta):
                 due.append(name)
-        if due:
+        if due and SPARK.installed:  # else they stay resident, however large they are
             self.compact(due)
 
     def _outgrown(self, name: str, delta: Delta) -> bool:
@@ -274,7 +275,7 @@ class Large:
             found = bulk.load(home, place)
             if size(place.types, found.rows) <= self.memory:
                 return found.collect()
-            return bulk.write(home, found.exact, self.warehouse, "snapshot-0")
+            return bulk.write(home, found.exact, self.warehouse, "snapshot-0", found.rows)
 
     @surviving()
     def change(
@@ -349,7 +350,7 @@ class Large:
     def written(self, bulk: Bulk, relation: str, difference: Difference) -> dict[str, Any]:
         """A large change as an entry of the log names it: where Spark wrote it."""
         parts = {"plus": (difference.plus, difference.came), "minus": (difference.minus, difference.gone)}
-        written = {kind: bulk.write(relation, frame, self.warehouse, kind) for kind, (frame, rows) in parts.items() if rows}
+        written = {kind: bulk.write(relation, frame, self.warehouse, kind, rows) for kind, (frame, rows) in parts.items() if rows}
         return {kind: {"location": part.location.removeprefix(f"{self.root}/"), "rows": part.rows} for kind, part in written.items()}
 
     def rows(self, types: Sequence[Type], location: str) -> Iterable[Row]:

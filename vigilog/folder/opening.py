@@ -31,6 +31,7 @@ def open_program(
     engine: str = "embedded",
     budget: int | None = None,
     strict: bool = False,
+    report: Report | None = None,
 ) -> Database: ...
 
 
@@ -85,6 +86,8 @@ def open_program(
 
     A data folder remembers its program and its strategy: open it with `open(data=folder)`. Opening it with another program changes its definitions, if `define` says so. Of its log,
     `retain` keeps what is not older than some `days`, not more than the last `transactions`, and of the views' changes not more than some `bytes`.
+
+    `report` is told how far long work is: it is called with a `Stage` (`executors/watch.py`), now and again.
     """
     if isinstance(program, str) and "\n" not in program:
         program = Path(program)
@@ -119,4 +122,4 @@ def open_program(
             report=report,
         )
     assert checked is not None, "seen above"
-    return Database(checked, given, strategy or "auto", engine, budget, strict)
+    return Database(checked, given, strategy or "auto", engine, budget, strict, report)

@@ -38,6 +38,7 @@ class Verified:
     by: str
     checked: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    watch: Watch = field(default_factory=Watch, repr=False, compare=False)
 
     @property
     def fine(self) -> bool:
@@ -46,8 +47,7 @@ class Verified:
     @contextmanager
     def checking(self, what: str, db: Durable) -> Iterator[None]:
         """Notes what is checked; if it cannot be read, that is a problem like others."""
-        if db.report:
-            db.report(f"checking {what}", 0, 0)
+        self.watch.begin(f"checking {what}")
         found = len(self.problems)
         try:
             yield
@@ -67,7 +67,7 @@ def verify(db: Durable, by: str = "auto") -> Verified:
     """Checks an open database; nothing is changed."""
     if by not in WAYS:
         raise UsageError(f"there is no way {by} to verify; there are {', '.join(WAYS)}")
-    found = Verified(_way(db) if by == "auto" else by)
+    found = Verified(_way(db) if by == "auto" else by, watch=Watch(report=db.report))
     with found.checking("the file", db):
         problems = [text for (text,) in db.file.connection.execute("PRAGMA integrity_check(20)") if text != "ok"]
         found.problems += [f"the file: {problem}" for problem in problems]
@@ -96,12 +96,14 @@ def _way(db: Durable) -> str:
 
 def _check_entries(db: Durable, found: Verified) -> None:
     """Sums of the log, of the outbox and of segments; no change of a view without its transaction."""
-    log = db.book.log
+    log, watch = db.book.log, found.watch
     with found.checking("the log", db):
         for entry in log.entries(log.first):
+            watch.part(entry.tx - log.first, log.last - log.first, "transaction")
             _check_segments(db, found, f"transaction {entry.tx} of the log", entry.changes)
     with found.checking("the outbox", db):
         for tx, view, said in log.changes(log.first):
+            watch.part(tx - log.first, log.last - log.first, "transaction")
             _check_segments(db, found, f"transaction {tx} of {view}", {view: said})
         stray = log.connection.execute("SELECT count(*) FROM vigilog_outbox WHERE tx NOT IN (SELECT tx FROM vigilog_log)").fetchone()[0]
         if stray:

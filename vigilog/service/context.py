@@ -36,6 +36,7 @@ STATUS = {
     "rate": 429,
     "limit": 429,
     "spark": 503,
+    "not-installed": 501,
     "stopping": 503,
     "closed": 503,
     "internal": 500,
@@ -56,6 +57,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         422: "A rule of the data refuses it.",
         429: "Too many requests.",
         500: "The server has made a mistake, which is in its log.",
+        501: "The server's installation lacks what is needed.",
         503: "The server is stopping, or its disk is broken.",
     }.items()
 }

@@ -13,6 +13,7 @@ from socket import socket
 import uvicorn
 
 from vigilog.core.errors import UsageError, VigilogError
+from vigilog.core.extras import SPARK
 from vigilog.engine.places import streams
 from vigilog.folder.durable import Durable
 from vigilog.service.access import Tokens
@@ -98,7 +99,7 @@ def _background(db: Durable, settings: Settings) -> None:
     """Spark starts while the server answers already; then the streams of the program are followed."""
     wanted = streams(db.program)
     try:
-        if settings.spark or wanted or db.large:
+        if (settings.spark and SPARK.installed) or wanted or db.large:
             session.session()
             log.info("Spark has started")
         for relation in wanted:

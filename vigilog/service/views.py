@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from vigilog.core import extras
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row, json_rows
 from vigilog.folder.reading.states import bound_columns
@@ -33,6 +34,11 @@ Skip = Annotated[int, Query(ge=0, le=1000, description="So many columns, the fir
 QOS = {"every": float, "changes": int, "within": float, "max_staleness": float, "coalesce": str, "precision": str}
 PARAMETERS = {parameter["name"] for parameter in models.CHANGES["parameters"] if parameter["in"] == "query"}  # beside `bind.COLUMN`
 ROWS: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+def as_arrow(request: Request) -> bool:
+    """Whether the caller takes Arrow, and this installation has it."""
+    return ARROW in request.headers.get("accept", "") and extras.ARROW.installed
 
 
 def views(context: Context) -> APIRouter:
@@ -69,7 +75,7 @@ def views(context: Context) -> APIRouter:
         rights.require_read(db.reads_of(view))
         bind, columns = context.bind(view, request.query_params), context.columns(view)[skip:]
         async with hub.first:
-            if ARROW in request.headers.get("accept", ""):
+            if as_arrow(request):
                 table, tx = await hub.read(_table, view, bind, at, skip)
                 return StreamingResponse(_stream(table, tx), media_type=ARROW)
             if at is not None and at != hub.tx:
@@ -140,7 +146,7 @@ def views(context: Context) -> APIRouter:
         sides = await hub.read(_sides, view, bind, tx, skip)
         declaration = db.program.relations[view]
         types, columns = declaration.types[skip:], declaration.columns[skip:]
-        if ARROW in request.headers.get("accept", ""):
+        if as_arrow(request):
             table = await hub.read(_change_table, columns, types, sides)
             return StreamingResponse(_stream(table, tx), media_type=ARROW)
         return answered({"tx": tx} | {side: spelled(types, rows, integers) for side, rows in sides.items()})

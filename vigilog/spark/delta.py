@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from vigilog.core.errors import DataError
+from vigilog.core.extras import DELTA
 from vigilog.core.secrets import without_secrets
 from vigilog.files.place import Place
 from vigilog.spark.paths import escaped
@@ -67,6 +68,7 @@ def changes(session: SparkSession, place: Place, version: int) -> DataFrame:
 
 
 def _opened(place: Place, version: int | None = None) -> DeltaTable:
+    DELTA.need(f"{place.relation} is read from {place.location}")
     from deltalake import DeltaTable
 
     try:

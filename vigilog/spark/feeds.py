@@ -11,17 +11,15 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError
+from vigilog.core.extras import ARROW
 from vigilog.core.values import Row, Type
 from vigilog.files.place import is_uri
 from vigilog.spark.session import cause, session
 from vigilog.spark.values import to_frame
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 CHANGE, TX = "_change", "_tx"
@@ -40,6 +38,7 @@ class Feed:
     """The folder of a feed. On this machine each delivery is one file; elsewhere it is a folder that Spark writes."""
 
     def __init__(self, target: str, columns: Sequence[str], types: Sequence[Type]) -> None:
+        ARROW.need("a change feed is of Parquet files")
         self.target, self.columns, self.types = target, columns, types
         for name in (CHANGE, TX):
             if name in columns:
@@ -51,6 +50,8 @@ class Feed:
 
     def write(self, name: str, parts: Sequence[Part]) -> None:
         """Writes a delivery, whole or not at all; one of the same name is written again."""
+        import pyarrow as pa
+
         try:
             if all(isinstance(part.rows, list) for part in parts) and not is_uri(self.target):
                 self._write_file(name, pa.concat_tables([self._table(part) for part in parts]))
@@ -60,12 +61,18 @@ class Feed:
             raise DataError(f"{self.target} cannot be written: {reason.strerror or reason}", "unwritable") from None
 
     def _table(self, part: Part) -> pa.Table:
+        import pyarrow as pa
+
+        from vigilog.core.arrow import to_arrow
+
         assert isinstance(part.rows, list), "rows are here"
         table = to_arrow(self.columns, self.types, part.rows)
         table = table.append_column(CHANGE, pa.array([part.change] * len(part.rows), pa.string()))
         return table.append_column(TX, pa.array([part.tx] * len(part.rows), pa.int64()))
 
     def _write_file(self, name: str, table: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
         folder = Path(self.target)
         folder.mkdir(parents=True, exist_ok=True)
         hidden = folder / f"_{name}-{secrets.token_hex(4)}"
@@ -107,6 +114,8 @@ class Feed:
 
     def _frame(self, part: Part) -> DataFrame:
         from pyspark.sql import functions as F
+
+        from vigilog.core.arrow import to_arrow
 
         if isinstance(part.rows, str):
             frame = session().read.parquet(part.rows)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vigilog.core.errors import DataError, SparkUnavailable
+from vigilog.core.extras import SPARK
 from vigilog.core.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def _close(found: SparkSession) -> None:
 
 
 def _start() -> SparkSession:
+    SPARK.need()
     from pyspark.sql import SparkSession
 
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # what they report arrives as an exception, too

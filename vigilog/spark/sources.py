@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, reduce
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 REFUSED = "__refused"
+MOST_ASKED = 1_000  # files whose numbers of rows are looked up
 LINE_OK, ROW = "__line_ok", "__row"
 _FILE = "__file"
 _START, _NUMBER = "__start", "__number"
@@ -60,6 +62,19 @@ def rows(place: Place) -> Iterator[Row]:
     if not place.columns:
         return iter([()] * min(1, table.num_rows))
     return from_arrow(place.types, table.drop_columns([REFUSED]))
+
+
+def expected(place: Place) -> int:
+    """How many rows a source says that it has: Parquet files on this machine, if they are not too many to be asked; else 0."""
+    if place.format != "parquet" or not place.local:
+        return 0
+    import pyarrow.parquet as pq
+
+    found = list(islice(place.path.rglob("*.parquet"), MOST_ASKED)) if place.path.is_dir() else [place.path]
+    try:
+        return sum(pq.read_metadata(path).num_rows for path in found) if len(found) < MOST_ASKED else 0
+    except (OSError, ValueError):  # reading it will say what is wrong
+        return 0
 
 
 def refusal(session: SparkSession, place: Place) -> DataError:

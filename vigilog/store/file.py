@@ -163,15 +163,16 @@ def _summed(connection: sqlite3.Connection) -> int:
     return total
 
 
-def copy_file(path: Path, target: Path, progress: Callable[[float], None] | None = None) -> None:
-    """Copies a file as of one moment, while transactions go on, of this process or of another."""
+def copy_file(path: Path, target: Path, progress: Callable[[int, int], None] | None = None) -> None:
+    """Copies a file as of one moment, while transactions go on, of this process or of another; `progress` is told how many bytes of how many are copied."""
     still = not os.access(path.parent, os.W_OK) and not _ahead(path).exists()  # SQLite would want to write beside it; nobody else does
     uri = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if still else ''}"
     with damage(path), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as source:
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from here on it sees this moment and no later one
         with damage(target), closing(sqlite3.connect(target)) as copy:
-            source.backup(copy, pages=1_000, progress=lambda _, left, all_: progress and progress(1 - left / max(all_, 1)))
+            (page,) = source.execute("PRAGMA page_size").fetchone()
+            source.backup(copy, pages=1_000, progress=lambda _, left, all_: progress and progress((all_ - left) * page, all_ * page))
             copy.execute("PRAGMA journal_mode=DELETE")  # one file, and none beside it
     if still and _ahead(path).exists():
         raise DataError(f"{path} was opened by another process meanwhile; try again", "in-use")

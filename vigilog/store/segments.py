@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vigilog.core.errors import DataError
+from vigilog.core.extras import ARROW
 from vigilog.core.values import Row, Type
 
 
@@ -55,6 +56,7 @@ class Segments:
                 path.unlink(missing_ok=True)
 
     def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
+        ARROW.need(f"the rows of {said['segment']} are in Parquet")
         import pyarrow.parquet as pq
 
         from vigilog.core.arrow import from_arrow

@@ -128,6 +128,7 @@ class DemandMachine:
                         found = self._fetch(target, cursor) if target in self.transient.relations else cursor.rowcount
                         if found:
                             self._found(plan, target, found, open_)
+                self.tables.watch.reached(self.rounds, self.derived)
                 if self.budget is not None and self.derived > self.budget:
                     raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
             self._compare()

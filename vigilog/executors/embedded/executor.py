@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vigilog.core.errors import Finding, ProgramError, Stopped
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats
@@ -67,18 +68,23 @@ class EmbeddedEvaluation:
             self.tables.create(relation)
             if relation in sources and relation not in self.kept:
                 self.watch.begin(f"reading {relation}")
-                self.tables.insert(relation, sources[relation])
+                self.tables.insert(relation, self.watch.counted(sources[relation]))
 
     def count(self, relation: str) -> int:
         return self.tables.count(relation)
 
-    def rows(self, relation: str) -> Iterator[Row]:
-        return self.tables.rows(relation)
+    def rows(self, relation: str, doing: str = "reading") -> Iterator[Row]:
+        if self.watch.report is None:
+            return self.tables.rows(relation)
+        number = self.count(relation)
+        self.watch.begin(f"{doing} {relation}", number)
+        return self.watch.counted(self.tables.rows(relation), number)
 
     def write(self, place: Place, path: Path | None) -> None:
         if path is not None and place.text:
-            write_file(place, self.rows(place.relation), path)
+            write_file(place, self.rows(place.relation, "writing"), path)
         else:
+            SPARK.need(f"{place.relation} is written as {place.format}")
             from vigilog.core.arrow import to_arrow
             from vigilog.spark import session, sinks
 
@@ -119,9 +125,11 @@ class TableMachine:
         for relation, rows in facts(component).items():
             self.tables.insert(relation, rows)
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
-        for rule in self.rules:
-            if not recursive_positions(rule, component):
-                self._insert(rule)
+        first = [rule for rule in self.rules if not recursive_positions(rule, component)]
+        for number, rule in enumerate(first):
+            if number:
+                self.tables.watch.part(number, len(first), "rule")
+            self._insert(rule)
         self._count()
         if component.recursive:
             self._prepare()

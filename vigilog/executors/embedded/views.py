@@ -18,7 +18,7 @@ from vigilog.executors.embedded.maintain import Maintainer
 from vigilog.executors.embedded.why import Reasoner
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.views import Settle, nothing
-from vigilog.executors.watch import Watch
+from vigilog.executors.watch import Report, Watch
 from vigilog.language.goal import Goal
 from vigilog.rewriting.maintenance.plan import Plan
 
@@ -41,11 +41,12 @@ class EmbeddedViews:
         connection: sqlite3.Connection | None = None,
         kept: Collection[str] = (),
         most: int | None = None,
+        report: Report | None = None,
     ) -> None:
         self.plan, self.budget, self.strict, self.enough = plan, budget, strict, ENOUGH
         stored = replace(plan.stored, declarations=(*plan.stored.declarations, *plan.beside.values()))
         self.evaluation = EmbeddedEvaluation(
-            stored, rows, Watch(max_rows=most), resident=True, connection=connection, kept=kept, functional=plan.beside
+            stored, rows, Watch(report=report, max_rows=most), resident=True, connection=connection, kept=kept, functional=plan.beside
         )
         self.tables, self.stats = self.evaluation.tables, self.evaluation.stats
         self.maintainer = Maintainer(plan, self.tables, kept)
@@ -64,6 +65,8 @@ class EmbeddedViews:
 
     def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
         began, statements, undefined = time.perf_counter(), self.tables.statements, self.tables.undefined
+        if self.tables.watch.report is not None:
+            self.tables.watch.begin("maintaining views", sum(len(delta.plus) + len(delta.minus) for delta in changes.values()))
         stats = Stats("embedded")
 
         def settled(found: Mapping[str, Delta]) -> None:  # what follows may be another change, which counts for itself
@@ -89,12 +92,14 @@ class EmbeddedViews:
             return deltas, reason.message
 
     def rows(self, relation: str) -> Iterable[Row]:
-        return self.tables.rows(relation)
+        return self.evaluation.rows(relation)
 
     def prepare(self, goal: Goal) -> None:
         self.asker.prepare(goal)
 
     def answers(self, goal: Goal) -> Iterable[Row]:
+        if self.tables.watch.report is not None:
+            self.tables.watch.begin("answering")
         answers = self.asker.answers(goal)
         self.stats = Stats("embedded", derived=self.asker.derived, rounds=self.asker.rounds)
         return answers

@@ -15,7 +15,7 @@ from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.syntax import Program
 from vigilog.spark import snapshots, sources
-from vigilog.spark.session import session
+from vigilog.spark.session import session, started
 from vigilog.spark.snapshots import Written
 
 if TYPE_CHECKING:
@@ -42,11 +42,14 @@ class Bulk:
     """Frames of base relations of a plain program."""
 
     def __init__(self, program: Program, watch: Watch) -> None:
+        if not started():
+            watch.begin("starting Spark")
         self.frames = Frames(session(), program, watch)
 
     def compare(self, relation: str, current: Source, wanted: Source, *, replacing: bool, key: Sequence[str] = ()) -> Difference:
         """From what a relation has to what it is to have; unless that is `replacing` the old, only rows go whose `key` a new one has."""
         new, old = keeping.load(self.frames, relation, wanted), keeping.load(self.frames, relation, current)
+        self.frames.watch.begin(f"comparing {relation}", new.rows + old.rows)
         plus = _less(new.exact, old.exact) if old.rows else new.exact
         if key:
             columns = [f"`{name}`" for name in plus.columns]
@@ -79,8 +82,8 @@ class Bulk:
         """The rows of a frame, here."""
         return frozenset(keeping.rows_of(self.frames, relation, self.frames.act(frame.toArrow)))
 
-    def write(self, relation: str, frame: DataFrame, warehouse: str, what: str) -> Written:
-        self.frames.watch.begin(f"writing {relation}")
+    def write(self, relation: str, frame: DataFrame, warehouse: str, what: str, rows: int = 0) -> Written:
+        self.frames.watch.begin(f"writing {relation}", rows)
         written: Written = self.frames.act(lambda: snapshots.write(frame, warehouse, relation, what))
         return written
 
@@ -94,6 +97,7 @@ class Bulk:
 
     def between(self, before: DataFrame | None, after: DataFrame) -> Difference:
         """What a view gains and loses."""
+        self.frames.watch.begin("comparing views")
         if before is None:
             return self._settled(after, after.limit(0))
         return self._settled(_less(after, before), _less(before, after))
@@ -110,6 +114,7 @@ class Bulk:
 
     def count(self, frame: DataFrame) -> int:
         """How many rows a frame has, all of whose columns are read."""
+        self.frames.watch.begin("counting")
         from pyspark.sql import functions as F
 
         hashed = frame.select(F.xxhash64(*(F.col(f"`{name}`") for name in frame.columns)).alias("hash"))

@@ -19,7 +19,7 @@ from vigilog.files.writer import write_file
 from vigilog.language.syntax import Program
 from vigilog.spark.session import session
 from vigilog.spark.sinks import in_order, write
-from vigilog.spark.sources import read, refusal, told_by_reader
+from vigilog.spark.sources import expected, read, refusal, told_by_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,7 +54,7 @@ class SparkEvaluation:
     def _load(self, relation: str, source: Iterable[Row] | Place | None) -> None:
         if source is None:
             return
-        self.watch.begin(f"reading {relation}")
+        self.watch.begin(f"reading {relation}", expected(source) if self.watch.report and isinstance(source, Place) else 0)
         if not isinstance(source, Place):
             self.machine.state(relation, source)
             return
@@ -84,6 +84,7 @@ class SparkEvaluation:
         if path is not None and place.text and self.machine.here(place.relation) is not None:
             write_file(place, self.rows(place.relation), path)
             return
+        self.watch.begin(f"writing {place.relation}", self.count(place.relation))
         few = self.count(place.relation) <= ROWS_A_PARTITION
         self.frames.act(lambda: write(self.frames.session, self.frame(place.relation), place, path, few=few))
 

@@ -14,6 +14,7 @@ from vigilog.core.arrow import to_arrow
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.values import Row
 from vigilog.executors.spark.functions import register, ship
+from vigilog.executors.spark.tasks import told
 from vigilog.executors.watch import Watch
 from vigilog.language.syntax import Program
 from vigilog.planning.dialect import Parameters
@@ -133,7 +134,7 @@ class Frames:
     def act(self, action: Callable[[], Any]) -> Any:
         """Runs a Spark action within the bounds of the watch; what goes wrong becomes a VigilogError."""
         self.actions += 1
-        with self._timed():
+        with self._timed(), told(self.session, self.tag, self.watch, connect=self.connect):
             try:
                 return action()
             except Exception as reason:

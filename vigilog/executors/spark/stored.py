@@ -6,7 +6,7 @@ many. A tail that has grown is folded in, which settles the relation anew. A rel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from vigilog.executors.spark.local import Rows
 from vigilog.files.place import Place
 from vigilog.spark import snapshots
 from vigilog.spark.snapshots import Written
-from vigilog.spark.sources import REFUSED, read, refusal, told_by_reader
+from vigilog.spark.sources import REFUSED, expected, read, refusal, told_by_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -113,6 +113,7 @@ class Snapshot:
 
 def load(frames: Frames, relation: str, source: Iterable[Row] | Place | Kept | None) -> Snapshot:
     """A relation as its source has it."""
+    frames.watch.begin(f"reading {relation}", _rows_in(source) if frames.watch.report else 0)
     if isinstance(source, Kept):
         columns, types = frames.layout.columns[relation], frames.layout.types[relation]
         written = snapshots.read(frames.session, source.written, columns, types)
@@ -124,11 +125,21 @@ def load(frames: Frames, relation: str, source: Iterable[Row] | Place | Kept | N
         rows = frozenset(source or ())
         snapshot = Snapshot(frames, relation, Delta(plus=rows))
         return snapshot.folded() if snapshot.overdue else snapshot
-    frames.watch.begin(f"reading {relation}")
     try:
         return settled(frames, relation, read(frames.session, source).distinct(), source)
     except DataError as reason:
         raise told_by_reader(source) or reason from None
+
+
+def _rows_in(source: Iterable[Row] | Place | Kept | None) -> int:
+    """How many rows a source has, if that is known."""
+    match source:
+        case Kept():
+            return source.written.rows
+        case Place():
+            return expected(source)
+        case _:
+            return len(source) if isinstance(source, Sized) else 0
 
 
 def settled(frames: Frames, relation: str, frame: DataFrame, source: Place | None = None) -> Snapshot:
@@ -227,4 +238,4 @@ def rows_of(frames: Frames, relation: str, table: pa.Table) -> Iterable[Row]:
     """The rows of an Arrow table as values of a relation."""
     if not frames.layout.program.relations[relation].attributes:
         return [()] * table.num_rows
-    return from_arrow(frames.layout.types[relation], table)
+    return frames.watch.counted(from_arrow(frames.layout.types[relation], table), table.num_rows)
