@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from vigilog.protocol.messages import Column, Described
-
-ARROW = "application/vnd.apache.arrow.stream"
+    from vigilog.protocol.messages import Column
 
 
 @dataclass(frozen=True)
@@ -83,10 +81,6 @@ class Columns:
             for name, type_, column in zip(self.names, self.types, cells, strict=True)
         }
         return pd.DataFrame(series)
-
-
-def described(view: Described) -> Columns:
-    return read_columns(view.columns, view.key)
 
 
 def read_columns(columns: Sequence[Column], key: Sequence[str] = ()) -> Columns:

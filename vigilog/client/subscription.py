@@ -10,14 +10,15 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from vigilog.client.calls import asked, body
-from vigilog.client.columns import ARROW, Columns, described
+from vigilog.client.columns import Columns, read_columns
 from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Request, Send
 from vigilog.client.events import Change, Disconnected, Event, Gap, Pairs, Progress, Snapshot, Stale, Subscribed
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import Row
 from vigilog.protocol import messages
-from vigilog.protocol.messages import ClientMessage, Fetch, Side, Subscribe, ViewChange, read_server
+from vigilog.protocol.calls import ARROW
+from vigilog.protocol.messages import ClientMessage, Fetch, ServerMessage, Side, Subscribe, ViewChange, read
 
 GONE = ("gap", "history", "future")  # what was asked for cannot be had, but a first answer can
 NOT_NOW = ("stopping", "closed", "limit", "rate", "disk")  # may be better soon, for one that had a subscription already
@@ -82,7 +83,7 @@ class Subscription:
 
     def take(self, text: str | bytes) -> Play[Event | None]:
         """What a message of the server means, after rows that were too many to send are fetched."""
-        message = read_server(text)
+        message = read(text, ServerMessage, "message of a server")
         if message.subscribed is not None:
             return self._subscribed(message.subscribed)
         if message.snapshot is not None:
@@ -99,7 +100,7 @@ class Subscription:
     def _subscribed(self, said: messages.Subscribed) -> Subscribed:
         self.established = True
         self.db = said.db
-        self.columns = {name: described(view) for name, view in said.views.items()} or self.columns
+        self.columns = {name: read_columns(view.columns, view.key) for name, view in said.views.items()} or self.columns
         if not self.settled:
             self.position = said.tx
             self.settled = self.wish.resumes and not self._anew

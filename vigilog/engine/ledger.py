@@ -16,7 +16,7 @@ from vigilog.engine.step import Changes
 from vigilog.language.check import check
 from vigilog.language.syntax import Declaration, Program
 from vigilog.store.file import DataFile
-from vigilog.store.log import Log, Said
+from vigilog.store.log import Log, Said, size
 from vigilog.store.segments import Segments
 
 MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
@@ -174,8 +174,7 @@ class Book:
     def changed(self, tx: int) -> int:
         """How many rows of base relations a transaction has changed."""
         entry = next(iter(self.log.entries(tx - 1)))
-        parts = [part for said in entry.changes.values() for part in said.values()]
-        return sum(part["rows"] if isinstance(part, dict) else len(part) for part in parts)
+        return sum(sum(size(said)) for said in entry.changes.values())
 
     # -- retention
 

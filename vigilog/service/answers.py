@@ -27,7 +27,7 @@ class Answer:
         self.rows = 0
 
     def add(self, label: str, rows: list[Row]) -> None:
-        data = write(rows)  # type: ignore[arg-type]  # a list is written like an object
+        data = write(rows)
         self.spool.write(data)
         self.parts.append((label, len(data)))
         self.rows += len(rows)
@@ -41,7 +41,7 @@ class Answer:
         """What each `snapshot` says."""
         of = len(self.parts)
         for number, (label, rows) in enumerate(self.pieces(), start=1):
-            said = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"  # type: ignore[arg-type]  # likewise
+            said = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"
             last = b"true" if number == of else b"false"
             yield b'{"tx":%d,%b,"part":%d,"of":%d,"last":%b}' % (self.tx, said, number, of, last)
 

@@ -21,16 +21,17 @@ from starlette.websockets import WebSocket
 from vigilog import __version__
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.engine.durable import Durable
-from vigilog.service import models
+from vigilog.protocol.calls import Health
 from vigilog.service.access import Tokens
 from vigilog.service.calls import calls
 from vigilog.service.connection import Connection
-from vigilog.service.context import REFUSALS, Context, answered, refusal
+from vigilog.service.context import Context, answered, refusal
 from vigilog.service.entrance import Entrance
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
+from vigilog.service.openapi import REFUSALS, Application, answers
 from vigilog.service.views import views
 
 log = logging.getLogger("vigilog.service")
@@ -46,7 +47,7 @@ def application(
     limits, metrics = limits or Limits(), Metrics()
     hub, gate = Hub(db, limits, metrics, tokens), Gate(tokens, limits, metrics, origins, host)
     context = Context(db, hub, gate, limits, metrics)
-    app = FastAPI(
+    app = Application(
         title="Vigilog",
         version=__version__,
         description="Views that tell every holder of a copy exactly what changed.",
@@ -79,15 +80,13 @@ def _about(app: FastAPI, context: Context) -> None:
     db, hub = context.db, context.hub
     sized = 0.0
 
-    @app.get("/health", response_model=models.Health, responses={503: {"model": models.Health}})
+    @app.get("/health", responses=answers(Health) | answers(Health, status=503, description="Service Unavailable"))
     async def health() -> Response:
         """Whether transactions can be committed: 503, with what is wrong, if they cannot."""
         problems = await asyncio.to_thread(_problems, db)  # not behind those who read
         if hub.stopping:
             problems.append("the server is stopping")
-        return answered(
-            {"status": "broken" if problems else "ok", "db": hub.history, "tx": hub.tx, "problems": problems}, 503 if problems else 200
-        )
+        return answered(Health("broken" if problems else "ok", hub.history, hub.tx, problems), 503 if problems else 200)
 
     @app.get("/metrics", response_class=Response, responses=REFUSALS | {200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
-from vigilog.core.values import Row, sorted_rows
+from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.durable import Durable
 from vigilog.engine.ledger import json_rows
@@ -132,7 +132,7 @@ class Hub:
     ) -> dict[str, tuple[list[Row], list[Row]]]:
         """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out."""
         views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
-        return {view: _sides(outcome.deltas[view], program.relations[view].types) for view in views if view in program.relations}
+        return {view: json_sides(outcome.deltas[view], program.relations[view].types) for view in views if view in program.relations}
 
     def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
         followed |= self.changes_of(outcome, compiled.program, followed)  # somebody may have come since
@@ -419,8 +419,9 @@ def told_spec(spec: Subscribe) -> str:
     return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind}, sort_keys=True)
 
 
-def _sides(delta: Delta, types: Sequence[Any]) -> tuple[list[Row], list[Row]]:
-    plus, minus = (json_rows(tuple(types), sorted_rows(rows)) for rows in (delta.plus, delta.minus))
+def json_sides(delta: Delta, types: tuple[Type, ...]) -> tuple[list[Row], list[Row]]:
+    """What came and what went, as JSON has it."""
+    plus, minus = (json_rows(types, sorted_rows(rows)) for rows in (delta.plus, delta.minus))
     return [tuple(row) for row in plus], [tuple(row) for row in minus]
 
 

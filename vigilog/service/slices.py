@@ -22,9 +22,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from msgspec import UNSET, UnsetType
+
 from vigilog.core.delta import Delta, modified
 from vigilog.core.values import Row, Type
-from vigilog.protocol.messages import Fetch, write
+from vigilog.protocol.messages import Change, Fetch, Modified, ViewChange, write
 
 if TYPE_CHECKING:
     from vigilog.service.subscription import Subscription
@@ -144,28 +146,22 @@ class Slice:
         return self.written[key]
 
     def _body(self, precision: str, integers: str) -> bytes:
-        said: dict[str, Any] = {"tx": self.tx}
-        if self.since is not None:
-            said["since"] = self.since
-        if precision != "signal":
-            views = {label: self._said(label, sides, precision, integers) for label, sides in self.sides.items()}
-            said |= next(iter(views.values())) if self.channel.single else {"views": views}
-        elif not self.channel.single:
-            said["views"] = {label: {} for label in self.sides}
-        return write(said)
+        views = {label: self._said(label, sides, precision, integers) for label, sides in self.sides.items()}
+        since = UNSET if self.since is None else self.since
+        if not self.channel.single:
+            return write(Change(tx=self.tx, since=since, views=views))
+        only = next(iter(views.values()))
+        return write(Change(tx=self.tx, since=since, plus=only.plus, minus=only.minus, modified=only.modified))
 
-    def _said(self, label: str, sides: Sides, precision: str, integers: str) -> dict[str, Any]:
+    def _said(self, label: str, sides: Sides, precision: str, integers: str) -> ViewChange:
+        if precision == "signal":
+            return ViewChange()
         shape = self.channel.shapes[label]
         if precision == "counts":
             plus, minus = (side.rows if isinstance(side, Fetch) else len(side) for side in sides)
-            return {"plus": plus, "minus": minus}
+            return ViewChange(plus, minus)
         came, went = (_spelled_place(side, integers) if isinstance(side, Fetch) else spelled(shape.types, side, integers) for side in sides)
-        found: dict[str, Any] = {"plus": came, "minus": went}
-        if shape.key and came and went and not isinstance(came, Fetch) and not isinstance(went, Fetch):
-            pairs = modified(Delta(frozenset(came), frozenset(went)), shape.key)
-            if pairs:
-                found["modified"] = [{"old": old, "new": new} for old, new in pairs]
-        return found
+        return ViewChange(came, went, UNSET if isinstance(came, Fetch) or isinstance(went, Fetch) else paired(came, went, shape.key))
 
 
 class Net:
@@ -217,6 +213,12 @@ def netted(changes: Sequence[Slice], since: int) -> list[Slice]:
     for change in changes:
         net.add(change)
     return net.slices(changes[-1].channel)
+
+
+def paired(came: Sequence[Row], went: Sequence[Row], key: tuple[int, ...]) -> list[Modified] | UnsetType:
+    """The rows of a change that replace each other, if there is a key and are some."""
+    pairs = modified(Delta(frozenset(came), frozenset(went)), key) if key and came and went else []
+    return [Modified(*pair) for pair in pairs] or UNSET
 
 
 def _spelled_place(side: Fetch, integers: str) -> Fetch:
