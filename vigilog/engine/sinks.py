@@ -175,6 +175,9 @@ class Sink:
                 self.stopping.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 self.news.set()
+            except Exception as reason:  # a mistake, or Spark's process has ended: whoever looks is told
+                self.error = DataError(f"the sink {self.name} ended: {type(reason).__name__}: {reason}", "internal")
+                break
 
     def _deliver(self) -> None:
         """Delivers all there is."""

@@ -28,7 +28,7 @@ MOST = 2**63 - 1
 Position = Annotated[int, Meta(ge=0, le=MOST)]  # a transaction number
 Row = tuple[Any, ...]  # as JSON has it
 Rows = Sequence[Row]
-Id = Annotated[int, Meta(ge=-MOST, le=MOST)] | str
+Id = int | str
 
 
 class Column(Struct, frozen=True):
@@ -66,7 +66,7 @@ class Qos(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 86_400 * 366:
                 raise ValueError(f"{name} is a number of seconds above 0")
-        if self.changes is not None and self.changes < 1:
+        if self.changes is not None and not 0 < self.changes <= MOST:
             raise ValueError("changes is a number above 0")
         if self.changes is not None and self.within is None:
             raise ValueError("changes needs within: how long to wait for them at most")
@@ -95,7 +95,7 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
             raise ValueError("a subscription has one of view, views and query")
         if self.views is not None and (not self.views or len(set(self.views)) < len(self.views)):
             raise ValueError("views are one or more different views")
-        if isinstance(self.start, int) and self.start < 0:
+        if isinstance(self.start, int) and not 0 <= self.start <= MOST:
             raise ValueError("from is a transaction number, or null")
         if self.name is not None and not (0 < len(self.name) <= 200 and self.name.isprintable()):
             raise ValueError("a name has 1 to 200 printable characters")

@@ -23,6 +23,7 @@ from vigilog.core.errors import DataError, VigilogError
 from vigilog.engine.durable import Durable
 from vigilog.protocol.calls import Health
 from vigilog.service.access import Tokens
+from vigilog.service.background import Mistake
 from vigilog.service.calls import calls
 from vigilog.service.connection import Connection
 from vigilog.service.context import Context, answered, refusal
@@ -82,8 +83,9 @@ def _about(app: FastAPI, context: Context) -> None:
 
     @app.get("/health", responses=answers(Health) | answers(Health, status=503, description="Service Unavailable"))
     async def health() -> Response:
-        """Whether transactions can be committed: 503, with what is wrong, if they cannot."""
+        """Whether transactions can be committed and passed on: 503, with what is wrong, if they cannot."""
         problems = await asyncio.to_thread(_problems, db)  # not behind those who read
+        problems += hub.background.problems.values()
         if hub.stopping:
             problems.append("the server is stopping")
         return answered(Health("broken" if problems else "ok", hub.history, hub.tx, problems), 503 if problems else 200)
@@ -168,4 +170,4 @@ def _errors(app: FastAPI, context: Context) -> None:
 
     @app.exception_handler(Exception)
     async def mistake(request: Request, reason: Exception) -> Response:
-        return refusal(DataError("the server has made a mistake, which is in its log", "internal"))
+        return refusal(Mistake())

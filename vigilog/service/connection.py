@@ -14,6 +14,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.protocol.messages import ClientMessage, Id, Progress, Said, id_of, read_client, write
 from vigilog.service.access import Rate
+from vigilog.service.background import Mistake
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.subscription import Gone, Subscription
@@ -103,7 +104,12 @@ class Connection:
             return TOO_BIG
         try:
             await self._do(read_client(data))
-        except VigilogError as reason:
+        except Gone:
+            raise
+        except Exception as mistake:
+            if not isinstance(mistake, VigilogError):
+                self.hub.background.count("connections", mistake)
+            reason = mistake if isinstance(mistake, VigilogError) else Mistake()
             self.gate.refused(reason, self.socket)
             await self.say("error", Said.of(reason), id_of(data))
             if reason.code == "json":

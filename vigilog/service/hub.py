@@ -31,6 +31,7 @@ from vigilog.language.syntax import Program
 from vigilog.protocol.messages import Id, Subscribe
 from vigilog.service.access import Forbidden, Rights, Tokens, Unknown
 from vigilog.service.answers import Answer, first_answer
+from vigilog.service.background import Background
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 from vigilog.service.outbox import Outbox
@@ -72,14 +73,18 @@ class Hub:
         self.readers = ThreadPoolExecutor(MOST_READERS + 2, thread_name_prefix="reader")
         self.writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.first = asyncio.Semaphore(limits.answers)
-        self.turning: asyncio.Task[None] | None = None
+        self.background, self.turn = Background(metrics), 0
         self.connections: set[Closing] = set()
         self.stopping = self.stopped = False
 
     def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.db.step.listeners.append(self._heard)
-        self.turning = self.loop.create_task(self._turn())
+        self.loop.set_exception_handler(self.background.heard)
+        self.background.start("heartbeats", self._turn, 1 / TURNS)
+        self.background.start("notes of acknowledgements", self._note, NOTE_EVERY)
+        self.background.start("looks at tokens", self._look, NOTE_EVERY)
+        self.background.start("dropping of queries", self._tidy, NOTE_EVERY)
         self.unused = dict.fromkeys(self.db.queries.known, time.monotonic())
 
     async def stop(self) -> None:
@@ -89,10 +94,12 @@ class Hub:
         closing = [asyncio.create_task(connection.close()) for connection in self.connections]
         if closing:
             await asyncio.wait(closing, timeout=LONGEST_STOP)
-        if self.turning:
-            self.turning.cancel()
+        self.background.stop()
         self.db.step.listeners.remove(self._heard)
-        await self._note()
+        try:
+            await self._note()
+        except Exception as reason:
+            self.background.count("notes of acknowledgements", reason)
         self.stopped = True
         self.writer.shutdown(wait=True)
         self.db.readers.close()  # what is still read is ended, and those who asked for it are told
@@ -117,7 +124,16 @@ class Hub:
 
     def _heard(self, outcome: Outcome) -> None:
         """A transaction was committed: told by the thread that did it, before the next one can be."""
-        compiled, followed = self.db.compiled, self.changes_of(outcome, self.db.program)
+        try:
+            self._measure(outcome)
+            followed = self.changes_of(outcome, self.db.program)
+        except Exception as reason:  # it is committed, whatever happens here
+            self.background.count("publishing", reason)
+            self.loop.call_soon_threadsafe(self._missed, outcome.tx)
+        else:
+            self.loop.call_soon_threadsafe(self._published, outcome, self.db.compiled, followed)
+
+    def _measure(self, outcome: Outcome) -> None:
         self.metrics.commits.labels(engine=self.db.views.stats.engine).inc()
         if self.db.views.stats.recomputed:
             self.metrics.recomputed.inc()
@@ -125,7 +141,12 @@ class Hub:
             name = "query" if view in self.db.queries.names else view
             self.metrics.deltas.labels(view=name, side="plus").inc(len(delta.plus))
             self.metrics.deltas.labels(view=name, side="minus").inc(len(delta.minus))
-        self.loop.call_soon_threadsafe(self._published, outcome, compiled, followed)
+
+    def _missed(self, tx: int) -> None:
+        """A transaction could not be passed on: the disk has it, and from there everybody reads it."""
+        self.tx = max(self.tx, tx)
+        for subscription in list(self.subscriptions.values()):
+            subscription.fall_behind()
 
     def changes_of(
         self, outcome: Outcome, program: Program, known: Mapping[str, Any] | None = None
@@ -135,6 +156,13 @@ class Hub:
         return {view: json_sides(outcome.deltas[view], program.relations[view].types) for view in views if view in program.relations}
 
     def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
+        try:
+            self._publish(outcome, compiled, followed)
+        except Exception as reason:
+            self.background.count("publishing", reason)
+            self._missed(outcome.tx)
+
+    def _publish(self, outcome: Outcome, compiled: Compiled, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
         followed |= self.changes_of(outcome, compiled.program, followed)  # somebody may have come since
         if compiled is not self.compiled:
             self._redefined(compiled)
@@ -164,7 +192,10 @@ class Hub:
 
     def _pass(self, channel: Channel, changes: list[Slice], members: list[Subscription], written: dict[Words, bytes], began: float) -> None:
         for member in members[:AT_ONCE]:
-            member.take(changes, written)
+            try:
+                member.take(changes, written)
+            except Exception as reason:
+                member.fail(reason)
         self.metrics.delivered.inc(len(changes) * len(members[:AT_ONCE]))
         if len(members) > AT_ONCE:
             self.loop.call_soon(self._pass, channel, changes, members[AT_ONCE:], written, began)
@@ -189,17 +220,15 @@ class Hub:
                 for member in list(channel.members):
                     member.end(DataError(f"{' and '.join(channel.views)} was declared anew or dropped", "definition"))
 
-    def _allowed(self) -> None:
+    def _allow(self, subscription: Subscription, now: Rights | None) -> None:
         """The file of tokens has changed: who may not follow any more what it follows is told so."""
-        for subscription in list(self.subscriptions.values()):
-            now = self.tokens and self.tokens.now(subscription.rights)
-            reads = {relation for view in subscription.channel.views for relation in self.db.reads_of(view)}
-            if not now:
-                subscription.end(Unknown("this token is not known any more"))
-            elif not now.may_read(*reads):
-                subscription.end(Forbidden(f"this token may not read {' and '.join(sorted(reads))} any more"))
-            else:
-                subscription.rights = now
+        reads = {relation for view in subscription.channel.views for relation in self.db.reads_of(view)}
+        if not now:
+            subscription.end(Unknown("this token is not known any more"))
+        elif not now.may_read(*reads):
+            subscription.end(Forbidden(f"this token may not read {' and '.join(sorted(reads))} any more"))
+        else:
+            subscription.rights = now
 
     # -- subscriptions
 
@@ -374,36 +403,40 @@ class Hub:
     # -- time
 
     async def _turn(self) -> None:
-        noted = 0.0
-        for turn in count():
-            await asyncio.sleep(1 / TURNS)
-            now = time.monotonic()
-            for subscription in list(self.turns[turn % TURNS].values()):
-                subscription.nudge(now)
-            if now - noted >= NOTE_EVERY:
-                noted = now
-                await self._note()
-                await self._tidy(now)
-
-    async def _tidy(self, now: float) -> None:
-        if self.tokens and self.tokens.look() is not self.allowed:
-            self.allowed = self.tokens.known
-            self._allowed()
-        if any(now - since > self.limits.forget_queries for since in list(self.unused.values())):
+        """A part of the subscriptions is looked at; one that fails is no matter of the others."""
+        self.turn += 1
+        now = time.monotonic()
+        for subscription in list(self.turns[self.turn % TURNS].values()):
             try:
-                await self._write(self._forget_queries, self.limits.forget_queries)
-            except VigilogError as reason:  # the next time, then
-                log.error("queries that nobody follows cannot be dropped", extra={"reason": reason.message})
+                subscription.nudge(now)
+            except Exception as reason:
+                subscription.fail(reason)
+
+    async def _look(self) -> None:
+        if self.tokens and (known := self.tokens.look()) is not self.allowed:
+            for subscription in list(self.subscriptions.values()):
+                try:
+                    self._allow(subscription, self.tokens.now(subscription.rights))
+                except Exception as reason:  # what is not known to be allowed is not
+                    subscription.fail(reason)
+            self.allowed = known
+
+    async def _tidy(self) -> None:
+        now = time.monotonic()
+        if any(now - since > self.limits.forget_queries for since in list(self.unused.values())):
+            await self._write(self._forget_queries, self.limits.forget_queries)
 
     async def _note(self) -> None:
-        """Writes down what was acknowledged."""
+        """Writes down what was acknowledged; what cannot be is written the next time."""
         async with self.noting:
             if self.acknowledged:
                 noting, self.acknowledged = self.acknowledged, {}
                 try:
                     await self._write(remember, self.db, noting)
-                except VigilogError:  # a disk that is full, say: the next time, then
+                except BaseException as reason:
                     self.acknowledged = noting | self.acknowledged
+                    if not isinstance(reason, VigilogError):  # a disk that is full, say, of which /health knows
+                        raise
 
     def _forget_queries(self, age: float) -> None:
         """Drops queries that nobody has followed for some time."""

@@ -13,7 +13,6 @@ Its life:
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,12 +23,12 @@ from msgspec import Struct
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.protocol.messages import Described, Id, Progress, Said, Snapshot, Stale, Subscribe, Subscribed, columns_of, write
 from vigilog.service.access import Rights
+from vigilog.service.background import Mistake
 from vigilog.service.slices import Channel, Slice, netted
 
 if TYPE_CHECKING:
     from vigilog.service.hub import Hub
 
-log = logging.getLogger("vigilog.service")
 CHUNK = 256 * 1024  # bytes that are handed to a connection at once
 
 Words = tuple[str, str, str]  # what the words of a change depend on: the outlet's kind, precision, how integers are written
@@ -156,6 +155,11 @@ class Subscription:
             self.ended, self.error = True, error
         self.woken.set()
 
+    def fail(self, reason: Exception) -> None:
+        """A mistake of the server ends it, and no other."""
+        self.hub.background.count("subscriptions", reason, views=self.channel.views)
+        self.end(Mistake())
+
     def finish(self) -> None:
         """It is to end when all that there is was sent, due or not."""
         self.finishing = True
@@ -179,9 +183,8 @@ class Subscription:
         except Gone:
             self.end()
             return
-        except Exception:
-            log.exception("a subscription failed", extra={"views": self.channel.views})
-            self.end(DataError("the server has made a mistake, which is in its log", "internal"))
+        except Exception as reason:
+            self.fail(reason)
         finally:
             if self.timer:
                 self.timer.cancel()

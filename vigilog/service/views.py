@@ -246,11 +246,14 @@ class Events:
             yield data
 
     async def _run(self) -> None:
-        await self.subscription.run()
-        if self.subscription.error is not None:
-            self.refused(self.subscription.error)
-        if self.subscription.finishing:
-            await self.send(self.form("closing", write(Progress(max(self.subscription.told, 0))), None))
+        try:
+            await self.subscription.run()
+            if self.subscription.error is not None:
+                self.refused(self.subscription.error)
+            if self.subscription.finishing:
+                await self.send(self.form("closing", write(Progress(max(self.subscription.told, 0))), None))
+        except Exception as reason:
+            self.hub.background.count("subscriptions", reason)
         await self.queue.put(None)
 
     async def close(self) -> None:
