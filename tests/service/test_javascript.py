@@ -107,5 +107,18 @@ def test_a_page_shows_a_view_as_it_changes(serve: Serve, page: Page, pages: str)
     assert not errors
 
 
+def test_the_page_of_a_server(server: Served, page: Page) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    tell(server, {"insert": {"edge": [["a", "b"]]}})
+    page.goto(server.url)
+    expect(page.locator("h1")).to_contain_text("Vigilog")
+    assert page.locator("pre").first.evaluate("one => getComputedStyle(one).backgroundColor") != "rgba(0, 0, 0, 0)", "its style is let in"
+    page.get_by_role("link", name="closure").click()
+    expect(page.locator("body")).to_contain_text('"rows":[["a","b"]]')
+    assert not errors
+
+
 def tell(server: Served, transaction: object) -> None:
     httpx.post(f"{server.url}/v1/transactions", json=transaction).raise_for_status()

@@ -102,6 +102,7 @@ def test_every_call_of_the_protocol_is_described(served: Served) -> None:
         ("get", "/v1/subscriptions"),
         ("delete", "/v1/subscriptions/{name}"),
         ("get", "/v1/changes"),
+        ("get", "/"),
         ("get", "/health"),
         ("get", "/metrics"),
     ]:

@@ -151,6 +151,21 @@ class Cancelled(Struct, frozen=True):
     cancelled: str
 
 
+class Welcome(Struct, frozen=True, kw_only=True):
+    """Where things are; `message` is what to say on the WebSocket."""
+
+    about: str
+    version: str
+    api: str = "/openapi.json"
+    views: dict[str, str]
+    websocket: str = "/v1/subscribe"
+    message: dict[str, Any]
+    events: str
+    client: str = "/client.js"
+    health: str = "/health"
+    metrics: str = "/metrics"
+
+
 class Health(Struct, frozen=True):
     status: str
     db: str

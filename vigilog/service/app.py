@@ -34,6 +34,7 @@ from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 from vigilog.service.openapi import REFUSALS, Application, answers
 from vigilog.service.views import views
+from vigilog.service.welcome import welcome
 
 log = logging.getLogger("vigilog.service")
 CLIENT = Path(__file__).parents[1] / "client" / "javascript" / "vigilog.js"
@@ -58,6 +59,7 @@ def application(
     app.add_middleware(Entrance, gate=gate)
     if origins:  # outermost: a browser asks without a token whether it may ask
         app.add_middleware(CORSMiddleware, allow_origins=sorted(origins), allow_methods=METHODS, allow_headers=HEADERS)
+    app.include_router(welcome(context))
     app.include_router(calls(context))
     app.include_router(views(context))
     app.router.routes.append(WebSocketRoute("/v1/subscribe", _subscribe(hub, gate)))
@@ -112,7 +114,7 @@ def _about(app: FastAPI, context: Context) -> None:
     async def client() -> Response:
         """The JavaScript client, for pages."""
         if not CLIENT.is_file():
-            raise DataError("this server has no client for pages", "unknown-relation")
+            raise DataError("this server has no client for pages", "unknown-path")
         return FileResponse(CLIENT, media_type="text/javascript")
 
 
@@ -157,7 +159,7 @@ def _errors(app: FastAPI, context: Context) -> None:
         if isinstance(reason.__cause__, VigilogError):
             error: VigilogError = reason.__cause__
         elif reason.status_code == 404:
-            error = DataError(f"there is no {request.url.path} (see /openapi.json)", "unknown-relation")
+            error = DataError(f"there is no {request.url.path}: / says what there is, /openapi.json all of it", "unknown-path")
         else:
             error = DataError(str(reason.detail), "method" if reason.status_code == 405 else "json")
         context.gate.refused(error, request)

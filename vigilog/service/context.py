@@ -22,6 +22,7 @@ S = TypeVar("S")
 STATUS = {
     "token": 401,
     "forbidden": 403,
+    "unknown-path": 404,
     "unknown-relation": 404,
     "unknown-subscription": 404,
     "history": 409,

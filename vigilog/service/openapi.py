@@ -26,11 +26,12 @@ class Application(FastAPI):
         return super().openapi()
 
 
-def answers(*kinds: type[Struct], status: int = 200, description: str = "Successful Response", arrow: bool = False) -> Answers:
+def answers(*kinds: type[Struct], status: int = 200, description: str = "Successful Response", also: str = "") -> Answers:
+    """JSON of one of some types, or `also` something of another media type."""
     schemas = [_reference(kind) for kind in kinds]
     content: dict[str, Any] = {"application/json": {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}}
-    if arrow:
-        content[calls.ARROW] = {"schema": {"type": "string", "format": "binary"}}
+    if also:
+        content[also] = {"schema": {"type": "string"} | ({"format": "binary"} if also == calls.ARROW else {})}
     return {status: {"description": description, "content": content}}
 
 

@@ -54,7 +54,7 @@ def views(context: Context) -> APIRouter:
         ]
         return answered(Views(hub.history, hub.tx, shown))
 
-    @router.get("/views/{view}", responses=answers(Rowset, arrow=True))
+    @router.get("/views/{view}", responses=answers(Rowset, also=ARROW))
     async def whole(
         request: Request,
         view: str,
@@ -123,7 +123,7 @@ def views(context: Context) -> APIRouter:
         finally:
             answer.close()
 
-    @router.get("/views/{view}/changes/{tx}", responses=answers(Change, arrow=True))
+    @router.get("/views/{view}/changes/{tx}", responses=answers(Change, also=ARROW))
     async def changed(
         request: Request,
         view: str,
