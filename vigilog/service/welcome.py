@@ -21,7 +21,7 @@ from vigilog.service.openapi import REFUSALS, answers
 
 ABOUT = "A Vigilog server: views over data that tell every holder of a copy exactly what changed."
 PAGE = Template((Path(__file__).with_name("welcome.html")).read_text(encoding="utf-8"))
-POLICY = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Vary": "Accept"}
+POLICY = {"Content-Security-Policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'", "Vary": "Accept"}
 
 
 def welcome(context: Context) -> APIRouter:
