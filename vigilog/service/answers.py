@@ -12,7 +12,8 @@ from vigilog.engine.durable import Durable
 from vigilog.engine.ledger import json_rows
 from vigilog.protocol.messages import write
 from vigilog.service.limits import Limits
-from vigilog.service.slices import Channel, Part, spelled
+from vigilog.service.slices import Channel, Part
+from vigilog.service.spelling import spelled
 
 IN_MEMORY = 4 * 2**20  # bytes; what is more is in a temporary file
 

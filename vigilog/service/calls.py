@@ -27,7 +27,8 @@ from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import json_sides
 from vigilog.service.openapi import REFUSALS, Integers, answers, takes
-from vigilog.service.slices import paired, spelled
+from vigilog.service.slices import paired
+from vigilog.service.spelling import read_spelled, spelled
 from vigilog.store.log import size
 
 EXAMPLE = {"delete": {"edge": [["b", "c"]]}, "insert": {"edge": [["h", "d"]]}}
@@ -46,7 +47,7 @@ def calls(context: Context) -> APIRouter:
     ) -> Response:
         """Applies a transaction, durably, or, as a dry run, tells what it would change and whom that would be sent to."""
         rights, began = rights_of(request), time.perf_counter()
-        wish = await hub.read(_wish, await context.body(request), rights)
+        wish = await hub.read(_wish, await context.body(request), rights, integers)
         if dry_run:
             outcome = await hub.write(lambda: db.take(wish, keep=False))
             return answered(_preview(outcome, rights, integers))
@@ -56,14 +57,14 @@ def calls(context: Context) -> APIRouter:
         views = _counts(outcome.deltas) if outcome.deltas or key is None else await hub.read(_noted, outcome.tx)
         return answered(protocol.Told(outcome.tx, {name: found for name, found in views.items() if _shown(name, rights)}))
 
-    def _wish(body: bytes, rights: Rights) -> Transaction:
+    def _wish(body: bytes, rights: Rights, integers: str) -> Transaction:
         wish = parse_transaction(body)
         named = [by_relation for by_relation in wish.values() if isinstance(by_relation, Mapping)]
         rights.require_write({relation for by_relation in named for relation in by_relation})
         rows = sum(len(given) for by_relation in named for given in by_relation.values() if isinstance(given, list))
         if rows > limits.rows:
             raise DataError(f"a transaction has at most {limits.rows} rows; load more from a file", "size")
-        return wish
+        return read_spelled(db.program, wish) if integers == "text" else wish
 
     def _shown(view: str, rights: Rights) -> bool:
         return view in db.outputs and rights.may_read(view)

@@ -278,12 +278,16 @@ class Hub:
         if strange:
             raise DataError(f"{' and '.join(views)} has no column {strange[0]}", "column")
         return tuple(
-            self.part(view, {name: value for name, value in spec.bind.items() if name in relations[view].columns}) for view in views
+            self.part(view, {name: value for name, value in spec.bind.items() if name in relations[view].columns}, spec.integers)
+            for view in views
         )
 
-    def part(self, view: str, bind: Mapping[str, Any]) -> Part:
+    def part(self, view: str, bind: Mapping[str, Any], integers: str = "number") -> Part:
         """The rows of a view that have some values in some columns."""
-        types = self.db.program.relations[view].types
+        declaration = self.db.program.relations[view]
+        types = declaration.types
+        if integers == "text":
+            bind = {name: types[declaration.columns.index(name)].from_spelled(value) for name, value in bind.items()}
         bound = bound_columns(self.db.program, view, bind)
         return Part(view, view, tuple((column, types[column].to_json(value)) for column, value in sorted(bound.items())))
 

@@ -12,7 +12,9 @@ from vigilog.protocol import calls
 
 REFERENCE = "#/components/schemas/{name}"
 Answers = dict[int | str, dict[str, Any]]
-Integers = Annotated[str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text.")]
+Integers = Annotated[
+    str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text; as text they may also be told.")
+]
 
 
 class Application(FastAPI):

@@ -27,6 +27,7 @@ from msgspec import UNSET, UnsetType
 from vigilog.core.delta import Delta, modified
 from vigilog.core.values import Row, Type
 from vigilog.protocol.messages import Change, Fetch, Modified, ViewChange, write
+from vigilog.service.spelling import spelled
 
 if TYPE_CHECKING:
     from vigilog.service.subscription import Subscription
@@ -223,14 +224,6 @@ def paired(came: Sequence[Row], went: Sequence[Row], key: tuple[int, ...]) -> li
 
 def _spelled_place(side: Fetch, integers: str) -> Fetch:
     return Fetch(side.fetch + ("&" if "?" in side.fetch else "?") + "integers=text", side.rows) if integers == "text" else side
-
-
-def spelled(types: Sequence[Type], rows: Sequence[Row], integers: str) -> Sequence[Row]:
-    """Rows with their integers as text, if that is wished."""
-    columns = [column for column, type_ in enumerate(types) if type_.kind in ("number", "unsigned")]
-    if integers != "text" or not columns:
-        return rows
-    return [tuple(str(cell) if column in columns else cell for column, cell in enumerate(row)) for row in rows]
 
 
 class Index:

@@ -24,7 +24,8 @@ from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import Hub
 from vigilog.service.openapi import CHANGES, REFUSALS, Integers, answers
-from vigilog.service.slices import Channel, Shape, spelled
+from vigilog.service.slices import Channel, Shape
+from vigilog.service.spelling import spelled
 from vigilog.service.subscription import Subscription
 
 if TYPE_CHECKING:
