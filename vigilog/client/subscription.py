@@ -10,14 +10,13 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from vigilog.client.calls import asked, body
-from vigilog.client.columns import Columns, read_columns
-from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Request, Send
+from vigilog.client.columns import FETCHED, Columns, read_columns
+from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Request, Response, Send
 from vigilog.client.events import Change, Disconnected, Event, Gap, Pairs, Progress, Snapshot, Stale, Subscribed
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import Row
 from vigilog.protocol import messages
-from vigilog.protocol.calls import ARROW
 from vigilog.protocol.messages import ClientMessage, Fetch, ServerMessage, Side, Subscribe, ViewChange, read
 
 GONE = ("gap", "history", "future")  # what was asked for cannot be had, but a first answer can
@@ -112,7 +111,7 @@ class Subscription:
             if isinstance(fetched, Gap):
                 self.wish = replace(self.wish, snapshot="json")
                 return fetched
-            self._parts = {self._only: self.columns[self._only].read_arrow(fetched)[1]}
+            self._parts = {self._only: self.columns[self._only].fetched(fetched)}
         else:
             parts = {self._only: said.rows} if not isinstance(said.rows, UnsetType) else said.views or {}
             for view, rows in parts.items():
@@ -141,8 +140,9 @@ class Subscription:
                     return delta
                 views[view] = delta
             if not isinstance(part.modified, UnsetType):
-                row = self._columns(view).row
-                modified[view] = tuple((row(pair.old), row(pair.new)) for pair in part.modified)
+                rows = self._columns(view).rows
+                pairs = zip(rows([pair.old for pair in part.modified]), rows([pair.new for pair in part.modified]), strict=True)
+                modified[view] = tuple(pairs)
         self.position, self.settled = said.tx, True
         return Change(said.tx, views, modified, counts, None if isinstance(said.since, UnsetType) else said.since)
 
@@ -154,25 +154,23 @@ class Subscription:
                 fetched = yield from self._fetched(said.fetch)
                 if isinstance(fetched, Gap):
                     return fetched
-                table, rows = columns.read_arrow(fetched, skip=1)
-                kinds = table.column(0).to_pylist()
-                both = {kind: frozenset(row for row, own in zip(rows, kinds, strict=True) if own == kind) for kind in ("plus", "minus")}
+                both = columns.fetched_change(fetched)
                 sides |= both if part.plus == part.minus or _same_place(part.plus, part.minus) else {side: both[side]}
             elif side not in sides:
                 sides[side] = frozenset(columns.rows(said if isinstance(said, list) else ()))
         return Delta(sides["plus"], sides["minus"])
 
-    def _fetched(self, place: str) -> Play[bytes | Gap]:
-        """What the server has at a place, as Arrow; if it has it no more, the subscription begins anew."""
+    def _fetched(self, place: str) -> Play[Response | Gap]:
+        """What the server has at a place; if it has it no more, the subscription begins anew."""
         try:
-            response = yield from asked(Request("GET", place, headers={"Accept": ARROW}))
+            response = yield from asked(Request("GET", place, headers={"Accept": FETCHED}))
         except ConnectionLost as lost:
             raise Lost(lost.message) from None
         except DataError as error:
             if error.code not in GONE:
                 raise
             return self._begin_anew("fetch", error.message)
-        return response.body
+        return response
 
     def _progress(self, tx: int) -> Progress:
         if self.settled and self.position is not None:

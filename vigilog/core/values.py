@@ -34,6 +34,7 @@ MAX_DECIMAL_DIGITS = 18
 FLOAT_DIGITS = 15  # of a decimal number that a float keeps, whichever it is
 
 _ZONE = r"Z|[+-]((0\d|1[0-7]):[0-5]\d|18:00)"  # 18 hours are as far as Java's zones go
+_CANONICAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")  # a timestamp, as it is told
 _TIMESTAMP = rf"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{{1,6}})?({_ZONE})?"
 
 
@@ -188,17 +189,48 @@ class Type:
         return slow
 
     def column_from_json(self, values: Sequence[object]) -> Sequence[Value]:
-        """The values of many JSON scalars; integers, of which there are most, are looked at all together."""
-        bounds = {"number": (MIN_NUMBER, MAX_NUMBER), "unsigned": (0, MAX_UNSIGNED)}.get(self.kind)
-        if bounds and set(map(type, values)) == {int} and bounds[0] <= min(values) and max(values) <= bounds[1]:  # type: ignore[type-var, operator]  # they are int
-            return values  # type: ignore[return-value]  # likewise
+        """The values of many JSON scalars, looked at all together; most are values as they came. Raises ValueError for one that is none."""
+        kinds = set(map(type, values))
+        with suppress(ValueError):  # then one is none: which, is found out one by one
+            if kinds == {int} and self.kind in ("number", "unsigned"):
+                least, most = (MIN_NUMBER, MAX_NUMBER) if self.kind == "number" else (0, MAX_UNSIGNED)
+                if least <= min(values) and max(values) <= most:  # type: ignore[type-var, operator]  # they are int
+                    return values  # type: ignore[return-value]  # likewise
+            elif kinds == {str}:
+                return self._column_from_text(values)  # type: ignore[arg-type]  # they are str
+            elif kinds == {float} and self.kind == "float" and all(map(math.isfinite, values)):  # type: ignore[arg-type]  # they are float
+                return [value + 0.0 for value in values]  # type: ignore[operator]  # likewise
         return [self.from_json(value) for value in values]
 
+    def _column_from_text(self, values: Sequence[str]) -> Sequence[Value]:
+        """Likewise, of texts."""
+        match self.kind:
+            case "symbol":
+                if b"\x00" not in "".join(values).encode():  # which has no surrogates, either
+                    return values
+            case "date" if all(map(self._regex.fullmatch, values)):
+                return list(map(datetime.date.fromisoformat, values))
+            case "timestamp" if all(map(_CANONICAL.fullmatch, values)):
+                return list(map(datetime.datetime.fromisoformat, values))
+            case "decimal" if all(map(self._regex.fullmatch, values)):
+                zero = Decimal(0).scaleb(-self.scale)
+                found = [zero + Decimal(value) for value in values]
+                if max(map(abs, found)) < 10 ** (self.precision - self.scale):
+                    return found
+        return [self.from_json(value) for value in values]
+
+    @cached_property
+    def jsoned(self) -> Callable[[Value], str] | None:
+        """From a value to what JSON has; None if that is the same."""
+        match self.kind:
+            case "date":
+                return datetime.date.isoformat  # type: ignore[return-value]  # the value is a date
+            case "timestamp" | "decimal":
+                return self.text
+        return None
+
     def to_json(self, value: Value) -> str | int | float | bool:
-        if self.kind in ("date", "timestamp", "decimal"):
-            return self.text(value)
-        assert isinstance(value, str | int | float)
-        return value
+        return value if self.jsoned is None else self.jsoned(value)  # type: ignore[return-value]  # all others are as they are
 
     def _decimal_of(self, value: float) -> Decimal:
         shortest = Decimal(repr(value))

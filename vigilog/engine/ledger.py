@@ -11,7 +11,8 @@ from typing import Any
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
-from vigilog.core.values import Row, Type, sorted_rows
+from vigilog.core.rows import json_rows, rows_from_json
+from vigilog.core.values import Row, Type
 from vigilog.engine.step import Changes
 from vigilog.language.check import check
 from vigilog.language.syntax import Declaration, Program
@@ -107,16 +108,17 @@ class Book:
     def said(self, relation: str, delta: Delta, lost: Declaration | None = None) -> Said:
         """A change as an entry says it; what is `lost` may have been declared in another way."""
         said = {}
-        if delta.plus:
-            said["plus"] = self._said(self.program.relations[relation], delta.plus)
-        if delta.minus:
-            said["minus"] = self._said(lost or self.program.relations[relation], delta.minus)
+        plus, minus = delta.ordered
+        if plus:
+            said["plus"] = self._said(self.program.relations[relation], plus)
+        if minus:
+            said["minus"] = self._said(lost or self.program.relations[relation], minus)
         return said
 
-    def _said(self, declaration: Declaration, rows: frozenset[Row]) -> Any:
+    def _said(self, declaration: Declaration, rows: list[Row]) -> Any:
         if len(rows) >= MANY_ROWS:
-            return self.segments.write(declaration.relation, declaration.columns, declaration.types, sorted_rows(rows))
-        return json_rows(declaration.types, sorted_rows(rows))
+            return self.segments.write(declaration.relation, declaration.columns, declaration.types, rows)
+        return json_rows(declaration.types, rows)
 
     def delta(self, relation: str, said: Said, tx: int | None = None) -> Delta:
         """The rows of what was said; in a transaction of the past, in the words of the program then."""
@@ -160,7 +162,7 @@ class Book:
             if "location" in said:
                 return frozenset(self.far(types, said["location"]))
             return frozenset(self.segments.read(said, types))
-        return frozenset(tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in said)
+        return frozenset(rows_from_json(types, said))
 
     def since(self, tx: int, relations: Collection[str] | None = None) -> dict[str, Delta]:
         """The net changes of base relations, all or some, after a transaction."""
@@ -231,10 +233,3 @@ def _program(text: str) -> Program:
 def _columns(program: Program, relation: str) -> tuple[tuple[str, ...], tuple[Type, ...]] | None:
     declaration = program.relations.get(relation)
     return None if declaration is None else (declaration.columns, declaration.types)
-
-
-def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:
-    """Rows as JSON has them."""
-    if all(type_.kind not in ("date", "timestamp", "decimal") for type_ in types):
-        return rows  # a tuple is written like a list
-    return [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in rows]

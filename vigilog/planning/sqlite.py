@@ -22,7 +22,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from vigilog.core.values import DATE, NUMBER, TIMESTAMP, Type, Value
+from vigilog.core.values import NUMBER, TIMESTAMP, Type, Value
 from vigilog.language.functors import apply, compiled, exact_sum
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
 
@@ -63,9 +63,9 @@ def decoder(type_: Type) -> Callable[[Any], Any] | None:
         case "boolean":
             return bool
         case "date":
-            return DATE.parse
+            return datetime.date.fromisoformat
         case "timestamp":
-            return TIMESTAMP.parse
+            return datetime.datetime.fromisoformat
         case "decimal":
             return lambda stored: Decimal(stored).scaleb(-type_.scale)
     return None

@@ -7,9 +7,9 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.engine.durable import Durable
-from vigilog.engine.ledger import json_rows
 from vigilog.protocol.messages import write
 from vigilog.service.limits import Limits
 from vigilog.service.slices import Channel, Part

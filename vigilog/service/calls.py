@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
-from vigilog.core.values import Row, Type, sorted_rows
-from vigilog.engine.ledger import json_rows
+from vigilog.core.rows import json_rows
+from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.step import Outcome
 from vigilog.engine.subscribers import remembered
 from vigilog.engine.transaction import Transaction, parse_transaction
@@ -27,7 +27,7 @@ from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import json_sides
 from vigilog.service.openapi import REFUSALS, Integers, answers, takes
-from vigilog.service.slices import paired
+from vigilog.service.slices import RowSides, paired
 from vigilog.service.spelling import read_spelled, spelled
 from vigilog.store.log import size
 
@@ -75,7 +75,7 @@ def calls(context: Context) -> APIRouter:
             return {view: protocol.Counts(*size(said)) for _, view, said in state.log.changes(tx - 1, tx)}
 
     def _preview(outcome: Outcome, rights: Rights, integers: str) -> protocol.Preview:
-        def said(types: Sequence[Type], sides: tuple[list[Row], list[Row]], key: tuple[int, ...] = ()) -> Sides:
+        def said(types: Sequence[Type], sides: RowSides, key: tuple[int, ...] = ()) -> Sides:
             plus, minus = (spelled(types, side, integers) for side in sides)
             return Sides(plus, minus, paired(plus, minus, key))
 
@@ -86,7 +86,7 @@ def calls(context: Context) -> APIRouter:
             if _shown(name, rights)
         }
         told = []
-        for channel, changes in hub.index.touched(hub.changes_of(outcome, db.program)).items():
+        for channel, changes in hub.index.touched(hub.changes_of(outcome, db.program, whole=True)).items():
             if rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
                 shown = {label: said(channel.shapes[label].types, sides) for label, sides in changes.items()}
                 told += [protocol.Addressee(member.number, member.spec.name, shown) for member in channel.members]

@@ -19,10 +19,10 @@ from typing import Any, Protocol, TypeVar
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
-from vigilog.core.values import Row, Type, sorted_rows
+from vigilog.core.rows import json_rows
+from vigilog.core.values import Type
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.durable import Durable
-from vigilog.engine.ledger import json_rows
 from vigilog.engine.queries import Followable
 from vigilog.engine.reading import MOST_READERS, bound_columns
 from vigilog.engine.step import Outcome
@@ -35,7 +35,7 @@ from vigilog.service.background import Background
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 from vigilog.service.outbox import Outbox
-from vigilog.service.slices import Channel, Index, Part, Shape, Side, Slice
+from vigilog.service.slices import Channel, Index, Part, RowSides, Shape, Side, Slice, Uncut
 from vigilog.service.subscription import Outlet, Subscription, Words
 
 log = logging.getLogger("vigilog.service")
@@ -149,20 +149,29 @@ class Hub:
             subscription.fall_behind()
 
     def changes_of(
-        self, outcome: Outcome, program: Program, known: Mapping[str, Any] | None = None
-    ) -> dict[str, tuple[list[Row], list[Row]]]:
-        """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out."""
-        views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
-        return {view: json_sides(outcome.deltas[view], program.relations[view].types) for view in views if view in program.relations}
+        self, outcome: Outcome, program: Program, known: Mapping[str, Any] | None = None, *, whole: bool = False
+    ) -> dict[str, RowSides]:
+        """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out.
 
-    def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
+        If all follow a whole view, rows that will not be sent are not looked at, unless they are wanted `whole`.
+        """
+        views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
+        return {
+            view: json_sides(
+                outcome.deltas[view], program.relations[view].types, None if whole or self.index.is_sliced(view) else self.limits.large
+            )
+            for view in views
+            if view in program.relations
+        }
+
+    def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, RowSides]) -> None:
         try:
             self._publish(outcome, compiled, followed)
         except Exception as reason:
             self.background.count("publishing", reason)
             self._missed(outcome.tx)
 
-    def _publish(self, outcome: Outcome, compiled: Compiled, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
+    def _publish(self, outcome: Outcome, compiled: Compiled, followed: dict[str, RowSides]) -> None:
         followed |= self.changes_of(outcome, compiled.program, followed)  # somebody may have come since
         if compiled is not self.compiled:
             self._redefined(compiled)
@@ -172,10 +181,10 @@ class Hub:
             channel.fresh.append(Slice(channel, outcome.tx, cut))
             if not channel.passing:
                 self._pass_on(channel)
-        for view in outcome.far:
-            for channel in self.index.following(view):
-                for member in channel.members:
-                    member.fall_behind()
+        uncut = [view for view, sides in followed.items() if any(isinstance(side, Uncut) for side in sides)]
+        for channel in {*self.index.following(*outcome.far), *self.index.following(*uncut, sliced=True)}:
+            for member in channel.members:
+                member.fall_behind()
 
     def _pass_on(self, channel: Channel) -> None:
         """Passes the fresh changes of a channel on to its members: at once, or, if they are so many that this takes its time, after a rest, with all that has come until then."""
@@ -206,7 +215,7 @@ class Hub:
         if channel.fresh:
             self._pass_on(channel)
 
-    def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, tuple[list[Row], list[Row]]]) -> tuple[Side, Side]:
+    def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, RowSides]) -> tuple[Side, Side]:
         """Rows to send, or, if they are many, where to fetch them."""
         plus, minus = (side if len(side) < self.limits.large else channel.large(part, tx, len(side)) for side in sides[part.label])
         return plus, minus
@@ -456,10 +465,11 @@ def told_spec(spec: Subscribe) -> str:
     return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind}, sort_keys=True)
 
 
-def json_sides(delta: Delta, types: tuple[Type, ...]) -> tuple[list[Row], list[Row]]:
-    """What came and what went, as JSON has it."""
-    plus, minus = (json_rows(types, sorted_rows(rows)) for rows in (delta.plus, delta.minus))
-    return [tuple(row) for row in plus], [tuple(row) for row in minus]
+def json_sides(delta: Delta, types: tuple[Type, ...], most: int | None = None) -> RowSides:
+    """What came and what went, as JSON has it; a side of so many rows is not looked at."""
+    large = [most is not None and len(rows) >= most for rows in (delta.plus, delta.minus)]
+    plus, minus = (Uncut(len(rows)) if is_large else json_rows(types, rows) for rows, is_large in zip(delta.ordered, large, strict=True))
+    return plus, minus
 
 
 def _shape(program: Program, part: Part) -> Shape:

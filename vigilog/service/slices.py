@@ -34,6 +34,20 @@ if TYPE_CHECKING:
 
 Side = Sequence[Row] | Fetch
 Sides = tuple[Side, Side]  # what came, what went
+RowSides = tuple[Sequence[Row], Sequence[Row]]  # likewise, at hand
+
+
+class Uncut(Sequence[Row]):
+    """So many rows that nobody looks at here: they are too many to be sent, and those who follow them fetch them from the disk."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, index: Any) -> Any:
+        raise AssertionError("rows that are fetched are not looked at before")
 
 
 @dataclass(frozen=True)
@@ -251,20 +265,25 @@ class Index:
                     if not tables:
                         del self.by_view[part.view]
 
-    def following(self, view: str) -> set[Channel]:
-        """All channels that follow some rows of a view."""
-        return {channel for table in self.by_view.get(view, {}).values() for entries in table.values() for channel, _ in entries}
+    def following(self, *views: str, sliced: bool = False) -> set[Channel]:
+        """All channels that follow rows of some views, or only those that follow some rows and not all."""
+        tables = [table for view in views for columns, table in self.by_view.get(view, {}).items() if columns or not sliced]
+        return {channel for table in tables for entries in table.values() for channel, _ in entries}
 
-    def touched(self, changes: Mapping[str, tuple[Sequence[Row], Sequence[Row]]]) -> dict[Channel, dict[str, tuple[list[Row], list[Row]]]]:
-        """What changes of views mean for the channels they concern."""
-        found: dict[Channel, dict[str, tuple[list[Row], list[Row]]]] = {}
+    def is_sliced(self, view: str) -> bool:
+        """Whether somebody follows some of a view's rows, and not all. Any thread may ask."""
+        return any(list(self.by_view.get(view, ())))
+
+    def touched(self, changes: Mapping[str, RowSides]) -> dict[Channel, dict[str, RowSides]]:
+        """What changes of views mean for the channels they concern; of rows that are not looked at, only those who follow all of them learn."""
+        found: dict[Channel, dict[str, Any]] = {}
         for view, sides in changes.items():
             for columns, table in self.by_view.get(view, {}).items():
                 if not columns:
                     for channel, part in table.get((), ()):
-                        found.setdefault(channel, {})[part.label] = list(sides[0]), list(sides[1])
+                        found.setdefault(channel, {})[part.label] = sides
                     continue
-                for number, rows in enumerate(sides):
+                for number, rows in enumerate(() if any(isinstance(side, Uncut) for side in sides) else sides):
                     for row in rows:
                         for channel, part in table.get(tuple([row[column] for column in columns]), ()):
                             mine = found.setdefault(channel, {}).setdefault(part.label, ([], []))

@@ -14,8 +14,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
-from vigilog.engine.ledger import json_rows
 from vigilog.engine.reading import bound_columns
 from vigilog.protocol.calls import ARROW, Change, Rowset, View, Views
 from vigilog.protocol.messages import MOST, Column, Id, Progress, Qos, Subscribe, write
@@ -75,7 +75,7 @@ def views(context: Context) -> APIRouter:
             if at is not None and at != hub.tx:
                 rows = await hub.read(_past, view, bind, at, skip)
                 types = db.program.relations[view].types
-                shown = spelled(types[skip:], [tuple(row) for row in json_rows(types[skip:], rows)], integers)
+                shown = spelled(types[skip:], json_rows(types[skip:], rows), integers)
                 return answered(Rowset(hub.history, at, columns, shown))
             answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers)
             return StreamingResponse(_json(answer, columns), media_type="application/json")
@@ -137,29 +137,15 @@ def views(context: Context) -> APIRouter:
         context.view(view)
         rights.require_read(db.reads_of(view))
         bind = context.bind(view, request.query_params)
-        sides = await hub.read(_sides, view, bind, tx, skip)
-        declaration = db.program.relations[view]
-        types, columns = declaration.types[skip:], declaration.columns[skip:]
         if ARROW in request.headers.get("accept", ""):
-            table = await hub.read(_change_table, columns, types, sides)
+            table = await hub.read(hub.outbox.table, view, tx, bound_columns(db.program, view, bind), skip)
             return StreamingResponse(_stream(table, tx), media_type=ARROW)
-        return answered(Change(tx, **{side: spelled(types, rows, integers) for side, rows in sides.items()}))
+        return answered(await hub.read(_change, view, bind, tx, skip, integers))
 
-    def _sides(view: str, bind: dict[str, Any], tx: int, skip: int) -> dict[str, list[Row]]:
-        part = hub.part(view, bind)
-        return {side: [tuple(row[skip:]) for row in part.of(rows)] for side, rows in hub.outbox.change(view, tx).items()}
-
-    def _change_table(columns: Any, types: Any, sides: dict[str, list[Row]]) -> pa.Table:
-        import pyarrow as pa
-
-        from vigilog.core.arrow import to_arrow
-
-        tables = []
-        for side, rows in sides.items():
-            typed = (tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in rows)
-            table = to_arrow(columns, types, typed)
-            tables.append(table.add_column(0, "change", pa.array([side] * table.num_rows, pa.string())))
-        return pa.concat_tables(tables)
+    def _change(view: str, bind: dict[str, Any], tx: int, skip: int, integers: str) -> Change:
+        part, types = hub.part(view, bind), db.program.relations[view].types[skip:]
+        plus, minus = (spelled(types, [row[skip:] for row in part.of(rows)], integers) for rows in hub.outbox.change(view, tx).values())
+        return Change(tx, plus, minus)
 
     @router.get(
         "/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}, openapi_extra=CHANGES

@@ -8,10 +8,13 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Segments:
@@ -55,14 +58,15 @@ class Segments:
                 path.unlink(missing_ok=True)
 
     def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
-        import pyarrow.parquet as pq
-
         from vigilog.core.arrow import from_arrow
 
-        path = self.check(said)
-        if not types:
-            return [()]
-        return from_arrow(types, pq.read_table(path))
+        return from_arrow(types, self.table(said)) if types else [()]
+
+    def table(self, said: dict[str, Any]) -> pa.Table:
+        """A segment as it is. Raises DataError if it is not as it was written."""
+        import pyarrow.parquet as pq
+
+        return pq.read_table(self.check(said))
 
 
 def _sum(path: Path) -> str:
