@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from vigilog.client import calls
-from vigilog.client.columns import ARROW, Columns
+from vigilog.client.columns import Columns
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Receive, Request, Response, Running, Send
 from vigilog.client.events import Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
 from vigilog.client.subscription import Subscription, follow
@@ -17,6 +17,7 @@ from vigilog.client.wishes import Following, followed, held
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import SYMBOL
+from vigilog.protocol.calls import ARROW
 
 EDGE = {"edge": {"columns": [{"name": "x", "type": "symbol"}, {"name": "y", "type": "symbol"}]}}
 DAY = {"day": {"columns": [{"name": "day", "type": "date"}, {"name": "price", "type": "decimal(6,2)"}], "key": ["day"]}}
@@ -314,7 +315,9 @@ def test_a_definition_is_not_sent_again_if_it_may_have_happened() -> None:
     with pytest.raises(ConnectionLost, match="whether it was done is not known"):
         run(calls.define(".decl a(x: number)"), Lost("reset", patience=30.0))
     told, _ = run(
-        calls.define(".decl a(x: number)"), Lost("refused", sent=False, patience=30.0), Response(200, "application/json", b'{"tx": 3}')
+        calls.define(".decl a(x: number)"),
+        Lost("refused", sent=False, patience=30.0),
+        Response(200, "application/json", b'{"tx": 3, "views": {}}'),
     )
     assert told.tx == 3
 

@@ -36,6 +36,14 @@ QUIET = (
 )
 
 
+ITEMS = """
+.decl item(number: number, name: symbol)
+.decl shown(number: number, name: symbol)
+.output shown
+shown(n, name) :- item(n, name).
+"""
+
+
 def node() -> list[str]:
     """The machine's, if it is new enough for the client; otherwise the one that playwright brings."""
     found = shutil.which("node")
@@ -107,6 +115,43 @@ def test_a_page_shows_a_view_as_it_changes(serve: Serve, page: Page, pages: str)
     expect(lines).to_have_text(["<b>x", "bc", "bd", "cd"])
     expect(page.locator("#state.live")).to_have_text("4 rows at transaction 3")
     assert not errors
+
+
+def test_a_page_with_many_rows(serve: Serve, page: Page, pages: str) -> None:
+    """Only what can be seen is in the document, and a row that comes costs no look at all others."""
+    server = serve("--origin", pages, program=ITEMS)
+    rows = [[number, f"item {number}"] for number in range(60_000)]
+    for begin in range(0, len(rows), 20_000):
+        server.tell(insert={"item": rows[begin : begin + 20_000]})
+    page.goto(f"{pages}/page.html?server={server.url}&view=shown")
+    state, lines = page.locator("#state.live"), page.locator("tbody tr")
+    expect(state).to_have_text("60000 rows at transaction 3", timeout=30_000)
+    expect(lines.first).to_have_text("0item 0")
+    for number in range(100):
+        server.tell(insert={"item": [[-1 - number, "new"]]}, delete={"item": [[number, f"item {number}"]]})
+    expect(state).to_have_text("60000 rows at transaction 103", timeout=10_000)
+    expect(lines.first).to_have_text("-100new")
+    assert lines.count() < 100 and page.locator("tr.plus").count() == lines.count()
+    page.locator("main").evaluate("one => one.scrollTo(0, one.scrollHeight)")
+    expect(lines.last).to_have_text("59999item 59999")
+    ends = page.evaluate("['tbody tr:last-child', 'main'].map((one) => document.querySelector(one).getBoundingClientRect().bottom)")
+    assert abs(ends[0] - ends[1]) < 2, "the last line is at the end, and can be seen"
+    server.tell(delete={"item": rows[1_000:]})
+    expect(lines.last).to_have_text("999item 999")
+    expect(state).to_have_text("1000 rows at transaction 104")
+
+
+def test_the_page_of_a_server(server: Served, page: Page) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    tell(server, {"insert": {"edge": [["a", "b"]]}})
+    page.goto(server.url)
+    expect(page.locator("h1")).to_contain_text("Vigilog")
+    assert page.locator("pre").first.evaluate("one => getComputedStyle(one).backgroundColor") != "rgba(0, 0, 0, 0)", "its style is let in"
+    assert not errors
+    page.get_by_role("link", name="closure").click()
+    expect(page.locator("body")).to_contain_text('"rows":[["a","b"]]')
 
 
 def tell(server: Served, transaction: object) -> None:

@@ -152,6 +152,18 @@ def test_a_view_that_is_declared_anew(tmp_path: Path) -> None:
             sink.catch_up(30)
 
 
+def test_a_sink_that_meets_what_nobody_expected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends, and says why."""
+    with opened(tmp_path) as db:
+        sink = db.sink("low", "parquet", tmp_path / "feed")
+        sink.catch_up(30)
+        monkeypatch.setattr(sink.delivery, "changes", lambda *_: 1 // 0)
+        put(db, ("bolt", 1))
+        with refused("internal"):
+            sink.catch_up(30)
+        assert not sink.active and "ZeroDivisionError" in str(sink.error)
+
+
 def kept(database: Postgres) -> set[Row]:
     return {(item, int(level)) for item, level in (line.split("|") for line in database.run("SELECT item, level FROM low"))}
 

@@ -23,6 +23,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.service.serving import Served
+from vigilog.engine.transaction import OPERATIONS
+from vigilog.protocol.calls import Transaction
 from vigilog.protocol.messages import Qos, Subscribe
 
 pytestmark = pytest.mark.apart
@@ -102,10 +104,47 @@ def test_every_call_of_the_protocol_is_described(served: Served) -> None:
         ("get", "/v1/subscriptions"),
         ("delete", "/v1/subscriptions/{name}"),
         ("get", "/v1/changes"),
+        ("get", "/"),
         ("get", "/health"),
         ("get", "/metrics"),
     ]:
         assert method in paths[path]
+
+
+def test_the_operations_of_a_transaction_are_described() -> None:
+    assert set(Transaction.__struct_fields__) == set(OPERATIONS)
+
+
+def test_what_a_call_takes_need_not_say_that_it_is_json(served: Served) -> None:
+    """As `curl -d` sends it."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    found = served.call("POST", "/v1/ask", content=b'{"goal": "edge(x, y)"}', headers=form)
+    assert found.status_code == 200 and len(found.json()["columns"]) == 2, found.text
+    page = served.call("POST", "/v1/ask", content=b'{"goal": "edge(x, y)"}', headers=form | {"Origin": served.url})
+    assert page.status_code == 400 and page.json()["error"]["code"] == "json", "a page could send that without being asked"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("ask", b'{"goal": 7}'),
+        ("ask", b'{"goal": "edge(x, y)", "at": -1}'),
+        ("ask", b'{"goal": "edge(x, y)", "at": 1180591620717411303424}'),
+        ("ask", b'{"goal": "edge(x, y)", "at": 1.5}'),
+        ("ask", b'{"goal": "edge(x, y)", "at": true}'),
+        ("ask", b'{"goal": "edge(x, y)", "of": 1}'),
+        ("ask", b"[]"),
+        ("ask", b"{"),
+        ("ask", b"\xff"),
+        ("ask", b'{"goal": ' + b"[" * 100_000),
+        ("definitions", b"{}"),
+        ("loads", b'{"relation": "edge"}'),
+    ],
+)
+def test_a_body_that_is_none_of_the_call(served: Served, path: str, body: bytes) -> None:
+    found = served.call("POST", f"/v1/{path}", content=body)
+    assert found.status_code == 400 and found.json()["error"]["code"] == "message", found.text
+    assert "this is no body of this call" in found.json()["error"]["message"]
 
 
 def test_the_parameters_of_a_subscription_are_described(served: Served) -> None:

@@ -323,7 +323,7 @@ BAD_TEXT: dict[str, tuple[str, str, bytes, str]] = {
     "json-broken": (TWO, "IO=json, nulls=skip", b'{"x": "a", "y": 1}\n{"x"\n', "F:2: is not JSON"),
     "json-two-on-a-line": (TWO, "IO=json", b'{"x": "a", "y": 1} {"x": "b", "y": 2}\n', "F:1: is not JSON: Extra data"),
     "json-no-object": (TWO, "IO=json, nulls=skip", b"[1]\n", "F:1: a line holds an object with the columns as keys"),
-    "json-text-for-number": (TWO, "IO=json", b'{"x": "a", "y": "1"}\n', "F:1: column y of r: 1 is not a number"),
+    "json-text-for-number": (TWO, "IO=json", b'{"x": "a", "y": "1"}\n', "F:1: column y of r: \"1\" is not a number"),
     "json-fraction-for-number": (TWO, "IO=json", b'{"x": "a", "y": 1.0}\n', "F:1: column y of r: 1.0 is not a number"),
     "json-number-for-text": (TWO, "IO=json", b'{"x": 1, "y": 1}\n', "F:1: column x of r: 1 is not a symbol"),
     "json-invalid-utf8": (TWO, "IO=json", b'{"x": "\xff", "y": 1}\n', "F:1: is not UTF-8 text (byte 0xff)"),

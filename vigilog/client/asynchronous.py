@@ -25,6 +25,7 @@ from vigilog.client.wishes import Following, Holding, What, followed, held, name
 from vigilog.core.errors import ConnectionLost, UsageError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Value
+from vigilog.protocol.calls import Load
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ class AsyncClient(Calling):
         **options: str,
     ) -> Told:
         """Adds the rows of a place that the server can read, a file or a table, to a base relation; with `sync` it is made equal to it, with `upsert` rows take the place of those with their key, with `delete_key` they are keys whose rows go, with `op` they say in that column what is to be done."""
-        return await self._do(calls.load(relation, source, options, sync=sync, upsert=upsert, delete_key=delete_key, op=op))
+        return await self._do(calls.load(Load(relation, source, sync, upsert, delete_key, op, options)))
 
     async def status(self) -> dict[str, Any]:
         """What the server holds, where, and how it is kept."""

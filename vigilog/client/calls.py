@@ -11,74 +11,18 @@ from urllib.parse import quote
 import msgspec
 
 from vigilog.client.answers import Answer, Described, Preview, Told
-from vigilog.client.columns import Columns, fact_text, read_columns
+from vigilog.client.columns import fact_text, read_columns
 from vigilog.client.effects import Backoff, Lost, Pause, Play, Request, Response
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError, VigilogError
 from vigilog.core.proofs import Proof, read_proof
 from vigilog.core.values import Value
-from vigilog.protocol.messages import Column
+from vigilog.protocol import calls as protocol
+from vigilog.protocol.calls import NOT_NOW
+from vigilog.protocol.messages import read, write
 
 S = TypeVar("S")
-NOT_NOW = (429, 503)
-
 Facts = Mapping[str, Iterable[Any]]
-
-
-class _Counts(msgspec.Struct):
-    plus: int = 0
-    minus: int = 0
-
-
-class _Told(msgspec.Struct):
-    tx: int
-    views: dict[str, _Counts] = {}
-
-
-class _Sides(msgspec.Struct):
-    plus: list[list[Any]] = []
-    minus: list[list[Any]] = []
-
-
-class _Preview(msgspec.Struct):
-    tx: int
-    views: dict[str, _Sides] = {}
-    subscriptions: list[dict[str, Any]] = []
-
-
-class _View(msgspec.Struct):
-    view: str
-    columns: list[Column]
-    key: list[str] = []
-    strategy: str | None = None
-
-
-class _Views(msgspec.Struct):
-    views: list[_View]
-
-
-class _Rows(msgspec.Struct):
-    tx: int
-    columns: list[Column]
-    rows: list[list[Any]]
-    db: str = ""
-
-
-class _Why(msgspec.Struct):
-    proof: dict[str, Any] | None
-
-
-class _Program(msgspec.Struct):
-    text: str
-
-
-class _Said(msgspec.Struct):
-    code: str
-    message: str
-
-
-class _Error(msgspec.Struct):
-    error: _Said
 
 
 def asked(request: Request, *, repeatable: bool = True) -> Play[Response]:
@@ -105,25 +49,23 @@ def asked(request: Request, *, repeatable: bool = True) -> Play[Response]:
 def refusal(response: Response) -> VigilogError:
     """What a refused call says, as the exception that it is."""
     try:
-        said = msgspec.json.decode(response.body, type=_Error).error
-    except msgspec.MsgspecError:
+        said = read(response.body, protocol.Refused, "refusal").error
+    except DataError:
         if response.status in (401, 403):
             return DataError(f"the server refuses this token (status {response.status})", "forbidden")
         return DataError(f"the server answered with status {response.status}, and not as Vigilog does", "message")
     return DataError(said.message, said.code)
 
 
-def read(response: Response, kind: type[S]) -> S:
-    try:
-        return msgspec.json.decode(response.body, type=kind)
-    except msgspec.MsgspecError as reason:
-        raise DataError(f"the server's answer is not one of Vigilog: {reason}", "message") from None
+def answer(request: Request, kind: type[S], *, repeatable: bool = True) -> Play[S]:
+    """The server's answer, as what it says."""
+    return read((yield from asked(request, repeatable=repeatable)).body, kind, "answer of Vigilog")
 
 
 def body(said: Any) -> bytes:
     """JSON of values: dates, timestamps and decimals as text."""
     try:
-        return msgspec.json.encode(said)
+        return write(said)
     except (TypeError, OverflowError, UnicodeEncodeError) as reason:
         raise DataError(f"this cannot be sent: {reason}", "value") from None
 
@@ -159,28 +101,24 @@ def _lists(facts: Any) -> Any:
 def tell(transaction: Transaction | None, key: str | None, operations: Operations) -> Play[Told]:
     """Commits a transaction. The key makes it happen once, however often it is sent."""
     content, headers = _transaction(transaction, operations), {"Idempotency-Key": key or secrets.token_hex(16)}
-    return _told((yield from asked(Request("POST", "/v1/transactions", body=content, headers=headers))))
+    return (yield from _told(Request("POST", "/v1/transactions", body=content, headers=headers)))
 
 
-def _told(response: Response) -> Told:
-    said = read(response, _Told)
+def _told(request: Request, *, repeatable: bool = True) -> Play[Told]:
+    said = yield from answer(request, protocol.Told, repeatable=repeatable)
     return Told(said.tx, {view: (counts.plus, counts.minus) for view, counts in said.views.items()})
 
 
 def what_if(transaction: Transaction | None, operations: Operations) -> Play[Preview]:
     content = _transaction(transaction, operations)
     known = {view.name: view.columns for view in (yield from views())}
-    said = read((yield from asked(Request("POST", "/v1/transactions", (("dry_run", "true"),), content))), _Preview)
-    deltas = {view: _delta(known[view], sides) for view, sides in said.views.items()}
-    return Preview(said.tx, deltas, known, tuple(said.subscriptions))
-
-
-def _delta(columns: Columns, sides: _Sides) -> Delta:
-    return Delta(frozenset(columns.rows(sides.plus)), frozenset(columns.rows(sides.minus)))
+    said = yield from answer(Request("POST", "/v1/transactions", (("dry_run", "true"),), content), protocol.Preview)
+    deltas = {view: Delta(*(frozenset(known[view].rows(rows)) for rows in (sides.plus, sides.minus))) for view, sides in said.views.items()}
+    return Preview(said.tx, deltas, known, tuple(map(msgspec.to_builtins, said.subscriptions)))
 
 
 def views() -> Play[list[Described]]:
-    said = read((yield from asked(Request("GET", "/v1/views"))), _Views)
+    said = yield from answer(Request("GET", "/v1/views"), protocol.Views)
     return [Described(view.view, read_columns(view.columns, view.key), view.strategy or "") for view in said.views]
 
 
@@ -201,51 +139,47 @@ def view(name: str, bind: Mapping[str, Value] | None = None, at: int | None = No
     params = [(f"bind.{column}", fact_text(value)) for column, value in (bind or {}).items()]
     if at is not None:
         params.append(("at", str(at)))
-    return _answer(read((yield from asked(Request("GET", f"/v1/views/{_part(name)}", tuple(params)))), _Rows))
+    return (yield from _rows(Request("GET", f"/v1/views/{_part(name)}", tuple(params))))
 
 
 def ask(goal: str, at: int | None = None) -> Play[Answer]:
-    said = {"goal": goal} | ({} if at is None else {"at": at})
-    return _answer(read((yield from asked(Request("POST", "/v1/ask", body=body(said)))), _Rows))
+    return (yield from _rows(Request("POST", "/v1/ask", body=body(protocol.Question(goal, at)))))
 
 
-def _answer(said: _Rows) -> Answer:
+def _rows(request: Request) -> Play[Answer]:
+    said = yield from answer(request, protocol.Rowset)
     columns = read_columns(said.columns)
     return Answer(said.tx, columns, tuple(columns.rows(said.rows)), said.db)
 
 
 def why(goal: str) -> Play[Proof | None]:
-    said = read((yield from asked(Request("GET", "/v1/why", (("goal", goal),)))), _Why)
+    said = yield from answer(Request("GET", "/v1/why", (("goal", goal),)), protocol.Reason)
     return None if said.proof is None else read_proof(said.proof)
 
 
 def program() -> Play[str]:
-    return read((yield from asked(Request("GET", "/v1/program"))), _Program).text
+    return (yield from answer(Request("GET", "/v1/program"), protocol.Text)).text
 
 
 def define(text: str) -> Play[Told]:
-    return _told((yield from asked(Request("POST", "/v1/definitions", body=body({"text": text})), repeatable=False)))
+    return (yield from _told(Request("POST", "/v1/definitions", body=body(protocol.Definition(text))), repeatable=False))
 
 
 def drop(name: str) -> Play[Told]:
-    return _told((yield from asked(Request("DELETE", f"/v1/definitions/{_part(name)}"), repeatable=False)))
+    return (yield from _told(Request("DELETE", f"/v1/definitions/{_part(name)}"), repeatable=False))
 
 
-def load(
-    relation: str, source: str, options: Mapping[str, str], *, sync: bool, upsert: bool, delete_key: bool, op: str | None
-) -> Play[Told]:
-    ways = {"sync": sync, "upsert": upsert, "delete_key": delete_key, "op": op}
-    given = {"relation": relation, "source": source, "options": dict(options)} | {way: said for way, said in ways.items() if said}
-    return _told((yield from asked(Request("POST", "/v1/loads", body=body(given)), repeatable=False)))
+def load(given: protocol.Load) -> Play[Told]:
+    return (yield from _told(Request("POST", "/v1/loads", body=body(given)), repeatable=False))
 
 
 def status() -> Play[dict[str, Any]]:
-    return read((yield from asked(Request("GET", "/v1/status"))), dict[str, Any])
+    return (yield from answer(Request("GET", "/v1/status"), dict[str, Any]))
 
 
 def subscriptions() -> Play[list[dict[str, Any]]]:
-    said = read((yield from asked(Request("GET", "/v1/subscriptions"))), dict[str, Any])
-    return list(said.get("subscriptions", ()))
+    said = yield from answer(Request("GET", "/v1/subscriptions"), protocol.Subscriptions)
+    return list(map(msgspec.to_builtins, said.subscriptions))
 
 
 def cancel(name: str) -> Play[None]:

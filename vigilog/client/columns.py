@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, assert_never
 
 from vigilog.core import extras
 from vigilog.core.errors import DataError
+from vigilog.core.rows import json_rows, rows_from_json
 from vigilog.core.values import BUILTIN, Row, Type, Value, sorted_rows, type_named, utc
+from vigilog.protocol.calls import ARROW, Change, Rowset
+from vigilog.protocol.messages import read
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from vigilog.protocol.messages import Column, Described
+    from vigilog.client.effects import Response
+    from vigilog.protocol.messages import Column
 
-ARROW = "application/vnd.apache.arrow.stream"
+FETCHED = ARROW if extras.ARROW.installed else "application/json"  # as what many rows are fetched: without Arrow, as they are sent
 
 
 @dataclass(frozen=True)
@@ -36,35 +41,37 @@ class Columns:
     key: tuple[str, ...] = ()
 
     @cached_property
-    def _row(self) -> Callable[[Sequence[Any]], Row]:
-        """Makes a row of what JSON has; most types have nothing to be made."""
-        if all(type_.kind in ("symbol", "number", "unsigned", "boolean") for type_ in self.types):
-            return tuple
-        made = [type_.from_json for type_ in self.types]
-        return lambda row: tuple(make(cell) for make, cell in zip(made, row, strict=True))
+    def _plain(self) -> bool:
+        """Whether rows are values as JSON has them, if a server that knows their types has sent them."""
+        return all(type_.kind in ("symbol", "number", "unsigned", "boolean") for type_ in self.types)
 
-    def rows(self, said: Iterable[Sequence[Any]]) -> list[Row]:
-        return list(map(self._row, said))
-
-    def row(self, said: Sequence[Any]) -> Row:
-        return self._row(said)
+    def rows(self, said: Sequence[Sequence[Any]]) -> list[Row]:
+        """Rows as a server has sent them."""
+        return list(map(tuple, said)) if self._plain else rows_from_json(self.types, said)
 
     def json(self, rows: Iterable[Row]) -> list[list[Any]]:
         """Rows as JSON has them, sorted."""
-        return [[type_.to_json(cell) for type_, cell in zip(self.types, row, strict=True)] for row in sorted_rows(rows)]
+        return list(map(list, json_rows(self.types, sorted_rows(rows))))
 
-    def read_arrow(self, body: bytes, skip: int = 0) -> tuple[pyarrow.Table, list[Row]]:
-        """An Arrow stream: its table, and its rows without so many columns at the beginning."""
-        import pyarrow as pa
+    def fetched(self, answer: Response) -> list[Row]:
+        """The rows that were fetched, as Arrow or as JSON."""
+        if answer.kind != ARROW:
+            return self.rows(read(answer.body, Rowset, "answer of Vigilog").rows)
+        return self._of_arrow(_read_arrow(answer.body))
 
+    def fetched_change(self, answer: Response) -> dict[str, frozenset[Row]]:
+        """Both sides of a change that was fetched; as Arrow, its first column tells them apart."""
+        if answer.kind != ARROW:
+            change = read(answer.body, Change, "answer of Vigilog")
+            return {"plus": frozenset(self.rows(change.plus)), "minus": frozenset(self.rows(change.minus))}
+        table = _read_arrow(answer.body)
+        sides, rows = table.column(0).to_pylist(), self._of_arrow(table.select(range(1, table.num_columns)))
+        return {side: frozenset(compress(rows, map(side.__eq__, sides))) for side in ("plus", "minus")}
+
+    def _of_arrow(self, table: pyarrow.Table) -> list[Row]:
         from vigilog.core.arrow import from_arrow
 
-        try:
-            table = pa.ipc.open_stream(body).read_all()
-        except pa.ArrowInvalid as reason:
-            raise DataError(f"the server's answer is no Arrow stream: {reason}", "message") from None
-        own = table.select(range(skip, len(table.column_names)))
-        return table, list(from_arrow(self.types, own)) if self.names else [()] * table.num_rows
+        return list(from_arrow(self.types, table)) if self.names else [()] * table.num_rows
 
     def to_arrow(self, rows: Iterable[Row]) -> pyarrow.Table:
         extras.ARROW.need()
@@ -88,8 +95,13 @@ class Columns:
         return pd.DataFrame(series)
 
 
-def described(view: Described) -> Columns:
-    return read_columns(view.columns, view.key)
+def _read_arrow(body: bytes) -> pyarrow.Table:
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.open_stream(body).read_all()
+    except pa.ArrowInvalid as reason:
+        raise DataError(f"the server's answer is no Arrow stream: {reason}", "message") from None
 
 
 def read_columns(columns: Sequence[Column], key: Sequence[str] = ()) -> Columns:

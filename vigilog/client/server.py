@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from vigilog.client.calls import NOT_NOW, refusal
+from vigilog.client.calls import refusal
 from vigilog.client.effects import Lost, Request, Response
 from vigilog.core.errors import DataError, UsageError
+from vigilog.protocol.calls import NOT_NOW
 
 LARGEST_MESSAGE = 2**28
 REFUSED = (1003, 1007, 1008, 1009)  # what a WebSocket is closed with for good: what was sent is not taken

@@ -10,16 +10,14 @@ from msgspec import UnsetType
 from msgspec.structs import replace
 
 from vigilog.client.calls import asked, body
-from vigilog.client.columns import Columns, described
-from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Response, Send
+from vigilog.client.columns import FETCHED, Columns, read_columns
+from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Request, Response, Send
 from vigilog.client.events import Change, Disconnected, Event, Gap, Pairs, Progress, Snapshot, Stale, Subscribed
-from vigilog.client.fetched import fetching, whole
-from vigilog.client.fetched import sides as both_sides
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import Row
 from vigilog.protocol import messages
-from vigilog.protocol.messages import ClientMessage, Fetch, Side, Subscribe, ViewChange, read_server
+from vigilog.protocol.messages import ClientMessage, Fetch, ServerMessage, Side, Subscribe, ViewChange, read
 
 GONE = ("gap", "history", "future")  # what was asked for cannot be had, but a first answer can
 NOT_NOW = ("stopping", "closed", "limit", "rate", "disk")  # may be better soon, for one that had a subscription already
@@ -84,7 +82,7 @@ class Subscription:
 
     def take(self, text: str | bytes) -> Play[Event | None]:
         """What a message of the server means, after rows that were too many to send are fetched."""
-        message = read_server(text)
+        message = read(text, ServerMessage, "message of a server")
         if message.subscribed is not None:
             return self._subscribed(message.subscribed)
         if message.snapshot is not None:
@@ -101,7 +99,7 @@ class Subscription:
     def _subscribed(self, said: messages.Subscribed) -> Subscribed:
         self.established = True
         self.db = said.db
-        self.columns = {name: described(view) for name, view in said.views.items()} or self.columns
+        self.columns = {name: read_columns(view.columns, view.key) for name, view in said.views.items()} or self.columns
         if not self.settled:
             self.position = said.tx
             self.settled = self.wish.resumes and not self._anew
@@ -113,7 +111,7 @@ class Subscription:
             if isinstance(fetched, Gap):
                 self.wish = replace(self.wish, snapshot="json")
                 return fetched
-            self._parts = {self._only: whole(self.columns[self._only], fetched)}
+            self._parts = {self._only: self.columns[self._only].fetched(fetched)}
         else:
             parts = {self._only: said.rows} if not isinstance(said.rows, UnsetType) else said.views or {}
             for view, rows in parts.items():
@@ -142,8 +140,9 @@ class Subscription:
                     return delta
                 views[view] = delta
             if not isinstance(part.modified, UnsetType):
-                row = self._columns(view).row
-                modified[view] = tuple((row(pair.old), row(pair.new)) for pair in part.modified)
+                rows = self._columns(view).rows
+                pairs = zip(rows([pair.old for pair in part.modified]), rows([pair.new for pair in part.modified]), strict=True)
+                modified[view] = tuple(pairs)
         self.position, self.settled = said.tx, True
         return Change(said.tx, views, modified, counts, None if isinstance(said.since, UnsetType) else said.since)
 
@@ -155,7 +154,7 @@ class Subscription:
                 fetched = yield from self._fetched(said.fetch)
                 if isinstance(fetched, Gap):
                     return fetched
-                both = both_sides(columns, fetched)
+                both = columns.fetched_change(fetched)
                 sides |= both if part.plus == part.minus or _same_place(part.plus, part.minus) else {side: both[side]}
             elif side not in sides:
                 sides[side] = frozenset(columns.rows(said if isinstance(said, list) else ()))
@@ -164,13 +163,14 @@ class Subscription:
     def _fetched(self, place: str) -> Play[Response | Gap]:
         """What the server has at a place; if it has it no more, the subscription begins anew."""
         try:
-            return (yield from asked(fetching(place)))
+            response = yield from asked(Request("GET", place, headers={"Accept": FETCHED}))
         except ConnectionLost as lost:
             raise Lost(lost.message) from None
         except DataError as error:
             if error.code not in GONE:
                 raise
             return self._begin_anew("fetch", error.message)
+        return response
 
     def _progress(self, tx: int) -> Progress:
         if self.settled and self.position is not None:

@@ -101,6 +101,7 @@ SERVICE = {
     "size": "A body, a message or a transaction is larger than a limit of the server.",
     "rate": "The token has made more requests than it may; `Retry-After` says how long to wait.",
     "limit": "There are as many subscriptions or queries as a limit of the server allows.",
+    "unknown-path": "There is nothing at this path; `GET /` says what there is.",
     "method": "There is no such call for this path.",
     "column": "A column is bound that the view does not have.",
     "bind": "A query cannot be bound; it says its values itself.",

@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 
-from vigilog.core.values import Row
+from vigilog.core.values import Row, sorted_rows
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Delta:
 
     def __bool__(self) -> bool:
         return bool(self.plus or self.minus)
+
+    @cached_property
+    def ordered(self) -> tuple[list[Row], list[Row]]:
+        """Both sides, sorted: once for all who write or tell them, and none of whom changes the lists."""
+        return sorted_rows(self.plus), sorted_rows(self.minus)
 
     def apply(self, rows: AbstractSet[Row]) -> set[Row]:
         return (set(rows) - self.minus) | self.plus

@@ -20,10 +20,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 Kind = Literal["symbol", "number", "unsigned", "float", "boolean", "date", "timestamp", "decimal"]
 Value = str | int | float | bool | datetime.date | datetime.datetime | Decimal
@@ -32,9 +33,11 @@ Row = tuple[Value, ...]
 MIN_NUMBER, MAX_NUMBER = -(2**63), 2**63 - 1
 MAX_UNSIGNED = 2**64 - 1
 MAX_DECIMAL_DIGITS = 18
+FLOAT_DIGITS = 15  # of a decimal number that a float keeps, whichever it is
 
 _DIGITS = r"[0-9]+|0[xX][0-9a-fA-F]+|0[bB][01]+"
 _ZONE = r"Z|[+-]((0\d|1[0-7]):[0-5]\d|18:00)"  # 18 hours are as far as Java's zones go
+_CANONICAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")  # a timestamp, as it is told
 _TIMESTAMP = rf"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{{1,6}})?({_ZONE})?"
 
 
@@ -89,7 +92,7 @@ class Type:
         if self.kind == "symbol":
             return self.check(text)
         if not self._regex.fullmatch(text):
-            raise ValueError(f"{_quoted(text)} is not a {self}: {self.form}")
+            raise ValueError(f"{_bare(text)} is not a {self}: {self.form}")
         try:
             match self.kind:
                 case "number" | "unsigned":
@@ -107,7 +110,7 @@ class Type:
                 case _:
                     assert_never(self.kind)
         except (ValueError, OverflowError):
-            raise ValueError(f"{_quoted(text)} is not a {self}: {self.form}") from None
+            raise ValueError(f"{_bare(text)} is not a {self}: {self.form}") from None
 
     def text(self, value: Value) -> str:
         """The one text of a value, as files and `to_string` show it; `parse` gives the value back."""
@@ -151,10 +154,38 @@ class Type:
         raise ValueError(f"{_quoted(value)} is not a {self}: {self.form}")
 
     def from_json(self, value: object) -> Value:
-        """The value of a JSON scalar: text for dates, timestamps and decimals, the plain scalar for all else."""
+        """The value of a JSON scalar: text for dates, timestamps and decimals, the plain scalar for all else.
+
+        A number is a decimal, too, if nothing of it can have been lost: its shortest text has no more digits than a float keeps, and no more after the point than the type.
+
+        >>> decimal_type(6, 2).from_json(1.25), decimal_type(6, 2).from_json("1.25"), decimal_type(6, 2).from_json(7)
+        (Decimal('1.25'), Decimal('1.25'), Decimal('7.00'))
+        >>> decimal_type(6, 2).from_json(1.255)
+        Traceback (most recent call last):
+        ...
+        ValueError: 1.255 is not a decimal(6,2): it must be text like "1.25", or a number with at most 2 digits after the point and 15 in all
+        >>> NUMBER.from_json("5")
+        Traceback (most recent call last):
+        ...
+        ValueError: "5" is not a number: it must be an integer from -2^63 to 2^63-1
+        """
         if isinstance(value, str) and self.kind in ("date", "timestamp", "decimal"):
-            return self.parse(value)
-        return self.check(value)
+            try:
+                return self.parse(value)
+            except ValueError:
+                raise ValueError(f"{_quoted(value)} is not a {self}: {self.form}") from None
+        return self._decimal_of(value) if isinstance(value, float) and self.kind == "decimal" else self.check(value)
+
+    def from_spelled(self, value: object) -> object:
+        """A JSON scalar where integers are told as text: such a text as the integer that it is; all else, whatever it is, is left.
+
+        >>> NUMBER.from_spelled("-9007199254740993"), NUMBER.from_spelled("5x"), SYMBOL.from_spelled("5")
+        (-9007199254740993, '5x', '5')
+        """
+        if isinstance(value, str) and self.kind in ("number", "unsigned"):
+            with suppress(ValueError):
+                return self.parse(value)
+        return value
 
     @cached_property
     def quick(self) -> Callable[[object], Value]:
@@ -169,17 +200,59 @@ class Type:
                 return slow
 
     def column_from_json(self, values: Sequence[object]) -> Sequence[Value]:
-        """The values of many JSON scalars; integers, of which there are most, are looked at all together."""
-        bounds = {"number": (MIN_NUMBER, MAX_NUMBER), "unsigned": (0, MAX_UNSIGNED)}.get(self.kind)
-        if bounds and set(map(type, values)) == {int} and bounds[0] <= min(values) and max(values) <= bounds[1]:  # type: ignore[type-var, operator]  # they are int
-            return values  # type: ignore[return-value]  # likewise
+        """The values of many JSON scalars, looked at all together; most are values as they came. Raises ValueError for one that is none."""
+        kinds = set(map(type, values))
+        with suppress(ValueError):  # then one is none: which, is found out one by one
+            if kinds == {int} and self.kind in ("number", "unsigned"):
+                least, most = (MIN_NUMBER, MAX_NUMBER) if self.kind == "number" else (0, MAX_UNSIGNED)
+                if least <= min(values) and max(values) <= most:  # type: ignore[type-var, operator]  # they are int
+                    return values  # type: ignore[return-value]  # likewise
+            elif kinds == {str}:
+                return self._column_from_text(values)  # type: ignore[arg-type]  # they are str
+            elif kinds == {float} and self.kind == "float" and all(map(math.isfinite, values)):  # type: ignore[arg-type]  # they are float
+                return [value + 0.0 for value in values]  # type: ignore[operator]  # likewise
         return [self.from_json(value) for value in values]
 
+    def _column_from_text(self, values: Sequence[str]) -> Sequence[Value]:
+        """Likewise, of texts."""
+        match self.kind:
+            case "symbol":
+                if b"\x00" not in "".join(values).encode():  # which has no surrogates, either
+                    return values
+            case "date" if all(map(self._regex.fullmatch, values)):
+                return list(map(datetime.date.fromisoformat, values))
+            case "timestamp" if all(map(_CANONICAL.fullmatch, values)):
+                return list(map(datetime.datetime.fromisoformat, values))
+            case "decimal" if all(map(self._regex.fullmatch, values)):
+                zero = Decimal(0).scaleb(-self.scale)
+                found = [zero + Decimal(value) for value in values]
+                if max(map(abs, found)) < 10 ** (self.precision - self.scale):
+                    return found
+        return [self.from_json(value) for value in values]
+
+    @cached_property
+    def jsoned(self) -> Callable[[Value], str] | None:
+        """From a value to what JSON has; None if that is the same."""
+        match self.kind:
+            case "date":
+                return datetime.date.isoformat  # type: ignore[return-value]  # the value is a date
+            case "timestamp" | "decimal":
+                return self.text
+            case "symbol" | "number" | "unsigned" | "float" | "boolean":
+                return None
+            case _:
+                assert_never(self.kind)
+
     def to_json(self, value: Value) -> str | int | float | bool:
-        if self.kind in ("date", "timestamp", "decimal"):
-            return self.text(value)
-        assert isinstance(value, str | int | float)
-        return value
+        return value if self.jsoned is None else self.jsoned(value)  # type: ignore[return-value]  # all others are as they are
+
+    def _decimal_of(self, value: float) -> Decimal:
+        shortest = Decimal(repr(value))
+        if shortest.is_finite() and len(shortest.as_tuple().digits) <= FLOAT_DIGITS:
+            with suppress(ValueError):
+                return self._decimal(shortest)
+        wanted = f'it must be text like "{Decimal("1.25"):.{self.scale}f}", or a number with at most {self.scale} digits after the point'
+        raise ValueError(f"{value} is not a {self}: {wanted} and {FLOAT_DIGITS} in all")
 
     def _decimal(self, value: Decimal) -> Decimal:
         if value.is_finite() and abs(value.adjusted()) < 40 and value == round(value, self.scale):
@@ -278,18 +351,19 @@ def _full_fraction(text: str) -> str:
     return re.sub(r"\.(\d{1,6})", lambda found: "." + found[1].ljust(6, "0"), text)
 
 
+def _bare(text: str) -> str:
+    """A text of a file, or of a program, as a sentence shows it: without quotes, where it is clear what belongs to it."""
+    return text if re.fullmatch(r"[-+.\w]{1,40}", text) else _short(repr(text))
+
+
 def _quoted(value: object) -> str:
-    """A value as a sentence shows it; what JSON writes in its own way (null, true, lists) as JSON does."""
-    text = repr(value) if not isinstance(value, int | float | Decimal) else str(value).lower()
-    if isinstance(value, str) and re.fullmatch(r"[-+.\w]{1,40}", value):
-        text = value
+    """A value as a sentence shows it: what JSON has as JSON writes it, so that "5" is seen to be no number."""
+    if isinstance(value, str):
+        return _short(json.dumps(value, ensure_ascii=False) if not _has_surrogate(value) else repr(value))
     if value is None or isinstance(value, bool | list | dict):
-        text = json.dumps(value, ensure_ascii=False, default=repr)
+        return _short(json.dumps(value, ensure_ascii=False, default=repr))
+    return _short(str(value) if isinstance(value, int | float | Decimal) else repr(value))
+
+
+def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "…"
-
-
-def json_rows(types: tuple[Type, ...], rows: list[Row]) -> list[Any]:
-    """Rows as JSON has them."""
-    if all(type_.kind not in ("date", "timestamp", "decimal") for type_ in types):
-        return rows  # a tuple is written like a list
-    return [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in rows]

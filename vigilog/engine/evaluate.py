@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from vigilog.core.errors import DataError, counted, did_you_mean
 from vigilog.core.extras import SPARK
+from vigilog.core.rows import rows_from_json
 from vigilog.core.values import Row, row_text
 from vigilog.engine.places import inputs, outputs, streams
 from vigilog.executors.choose import Chosen, choose
@@ -94,11 +94,7 @@ def checked_rows(program: Program, relation: str, rows: Iterable[Iterable[Any]])
         if len(listed) <= FEW:
             quick = [type_.quick for type_ in declaration.types]
             return [tuple([check(cell) for check, cell in zip(quick, cells, strict=True)]) for cells in listed]
-        given = list(zip(*listed, strict=True))
-        columns = [type_.column_from_json(column) for type_, column in zip(declaration.types, given, strict=True)]
-        if all(map(operator.is_, columns, given)):
-            return listed  # they are values as they came
-        return list(zip(*columns, strict=True))
+        return rows_from_json(declaration.types, listed)
     except ValueError:
         return [_checked_row(declaration, number, cells) for number, cells in enumerate(listed, start=1)]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import VigilogError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import json_rows, sorted_rows
+from vigilog.core.rows import json_rows
+from vigilog.core.values import Row, sorted_rows
 from vigilog.engine.database import Database
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.language.syntax import Program
@@ -56,10 +57,11 @@ def delta_json(program: Program, relation: str, delta: Delta) -> dict[str, list[
     """A view's change as JSON; rows with a key that replace each other are also told in pairs."""
     types = program.relations[relation].types
 
-    def rows(part: frozenset[Any]) -> list[list[Any]]:
-        return [list(row) for row in json_rows(types, sorted_rows(part))]
+    def rows(some: Sequence[Row]) -> list[list[Any]]:
+        return [list(row) for row in json_rows(types, some)]
 
-    found: dict[str, Any] = {"plus": rows(delta.plus), "minus": rows(delta.minus)}
+    plus, minus = map(rows, delta.ordered)
+    found: dict[str, Any] = {"plus": plus, "minus": minus}
     if relation in program.keys and (pairs := modified(delta, program.keys[relation])):
-        found["modified"] = [{"old": rows(frozenset([old]))[0], "new": rows(frozenset([new]))[0]} for old, new in pairs]
+        found["modified"] = [dict(zip(("old", "new"), rows(pair), strict=True)) for pair in pairs]
     return found

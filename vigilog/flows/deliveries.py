@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import DataError, UsageError
 from vigilog.core.extras import SPARK
+from vigilog.core.rows import json_rows
 from vigilog.core.secrets import without_secrets
-from vigilog.core.values import sorted_rows
 from vigilog.engine.places import from_environment
-from vigilog.flows.sinks import Change, Delivery, Position, Rows, Source, json_rows
+from vigilog.flows.sinks import Change, Delivery, Position, Rows, Source
 from vigilog.spark.feeds import Feed, Part
 
 
@@ -61,8 +61,8 @@ class ParquetFeed:
             located = self.source.db.store.located
             kinds = {"minus": "delete", "plus": "insert"}
             return [Part(change.tx, kinds[kind], located(said["location"])) for kind, said in sorted(change.said.items())]
-        delta = self.source.delta(change)
-        return [Part(change.tx, "delete", sorted_rows(delta.minus)), Part(change.tx, "insert", sorted_rows(delta.plus))]
+        plus, minus = self.source.delta(change).ordered
+        return [Part(change.tx, "delete", minus), Part(change.tx, "insert", plus)]
 
     def _note(self, position: Position) -> Position:
         self.source.note({"history": position.history, "tx": position.tx})
@@ -106,7 +106,8 @@ class Table:
         net = Delta()
         for change in changes:
             net = net.then(self.source.delta(change))
-        self.table.change(sorted_rows(net.minus), sorted_rows(net.plus), (since.history, since.tx), until.tx)
+        plus, minus = net.ordered
+        self.table.change(minus, plus, (since.history, since.tx), until.tx)
         return until
 
 
@@ -135,7 +136,7 @@ class Webhook:
     def whole(self, at: Position, rows: Rows) -> None:
         if self.source.is_far:
             raise DataError(f"{self.source.view} is too large for a webhook to begin with; begin with since={at.tx}", "large")
-        self._post("snapshot", at, {"rows": json_rows(self.source.declaration, rows)})
+        self._post("snapshot", at, {"rows": json_rows(self.source.declaration.types, rows)})
         self._note(at)
 
     def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
@@ -148,13 +149,11 @@ class Webhook:
     def _said(self, change: Change) -> dict[str, Any]:
         if change.large:
             return {"large": {kind: part["rows"] for kind, part in change.said.items()}}
-        declaration, delta = self.source.declaration, self.source.delta(change)
-        said: dict[str, Any] = {
-            name: json_rows(declaration, sorted_rows(rows)) for name, rows in (("plus", delta.plus), ("minus", delta.minus))
-        }
+        types, delta = self.source.declaration.types, self.source.delta(change)
+        said: dict[str, Any] = {name: json_rows(types, rows) for name, rows in zip(("plus", "minus"), delta.ordered, strict=True)}
         if key := self.source.db.program.keys.get(self.source.view):
             pairs = modified(delta, key)
-            said["modified"] = [dict(zip(("old", "new"), json_rows(declaration, pair), strict=True)) for pair in pairs]
+            said["modified"] = [dict(zip(("old", "new"), json_rows(types, pair), strict=True)) for pair in pairs]
         return said
 
     def _post(self, kind: str, at: Position, content: Mapping[str, Any]) -> None:

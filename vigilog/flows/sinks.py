@@ -6,7 +6,7 @@ A sink reads the outbox. How far it came is noted where that can be done togethe
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -175,6 +175,9 @@ class Sink:
                 self.stopping.wait(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 self.news.set()
+            except Exception as reason:  # a mistake, or Spark's process has ended: whoever looks is told
+                self.error = DataError(f"the sink {self.name} ended: {type(reason).__name__}: {reason}", "internal")
+                break
 
     def _deliver(self) -> None:
         """Delivers all there is."""
@@ -219,10 +222,6 @@ class Sink:
         if known.tx < first:
             return DataError(f"the sink {self.name} needs the changes after {known.tx}, and they are retained after {first} only", "gap")
         return None
-
-
-def json_rows(declaration: Declaration, rows: Iterable[Row]) -> list[list[Any]]:
-    return [[type_.to_json(cell) for type_, cell in zip(declaration.types, row, strict=True)] for row in rows]
 
 
 def made(db: Durable, view: str, kind: str, target: str, name: str, since: int | None, options: Mapping[str, Any]) -> Sink:

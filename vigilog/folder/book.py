@@ -13,12 +13,13 @@ from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
 from vigilog.core.extras import ARROW
-from vigilog.core.values import Row, Type, json_rows, sorted_rows
+from vigilog.core.rows import json_rows, rows_from_json
+from vigilog.core.values import Row, Type
 from vigilog.engine.proposal import Proposal
 from vigilog.language.check import check
 from vigilog.language.syntax import Declaration, Program
 from vigilog.store.file import DataFile
-from vigilog.store.log import Log, Said
+from vigilog.store.log import Log, Said, size
 from vigilog.store.segments import Segments
 
 MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
@@ -97,16 +98,17 @@ class Book:
         if not isinstance(delta, Delta):
             return dict(delta.written())
         said = {}
-        if delta.plus:
-            said["plus"] = self._said(self.program.relations[relation], delta.plus)
-        if delta.minus:
-            said["minus"] = self._said(lost or self.program.relations[relation], delta.minus)
+        plus, minus = delta.ordered
+        if plus:
+            said["plus"] = self._said(self.program.relations[relation], plus)
+        if minus:
+            said["minus"] = self._said(lost or self.program.relations[relation], minus)
         return said
 
-    def _said(self, declaration: Declaration, rows: frozenset[Row]) -> Any:
+    def _said(self, declaration: Declaration, rows: list[Row]) -> Any:
         if len(rows) >= MANY_ROWS and ARROW.installed:
-            return self.segments.write(declaration.relation, declaration.columns, declaration.types, sorted_rows(rows))
-        return json_rows(declaration.types, sorted_rows(rows))
+            return self.segments.write(declaration.relation, declaration.columns, declaration.types, rows)
+        return json_rows(declaration.types, rows)
 
     def delta(self, relation: str, said: Said, tx: int | None = None) -> Delta:
         """The rows of what was said; in a transaction of the past, in the words of the program then."""
@@ -150,7 +152,7 @@ class Book:
             if "location" in said:
                 return frozenset(self.far(types, said["location"]))
             return frozenset(self.segments.read(said, types))
-        return frozenset(tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in said)
+        return frozenset(rows_from_json(types, said))
 
     def since(self, tx: int, relations: Collection[str] | None = None) -> dict[str, Delta]:
         """The net changes of base relations, all or some, after a transaction."""
@@ -164,8 +166,7 @@ class Book:
     def changed(self, tx: int) -> int:
         """How many rows of base relations a transaction has changed."""
         entry = next(iter(self.log.entries(tx - 1)))
-        parts = [part for said in entry.changes.values() for part in said.values()]
-        return sum(part["rows"] if isinstance(part, dict) else len(part) for part in parts)
+        return sum(sum(size(said)) for said in entry.changes.values())
 
     # -- retention
 

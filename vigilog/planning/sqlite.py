@@ -22,7 +22,7 @@ from typing import Any, assert_never
 
 from sqlglot import exp
 
-from vigilog.core.values import DATE, NUMBER, TIMESTAMP, Kind, Type, Value
+from vigilog.core.values import NUMBER, TIMESTAMP, Kind, Type, Value
 from vigilog.language.functors import apply, exact_sum
 from vigilog.language.patterns import matches
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
@@ -67,9 +67,9 @@ def decoder(type_: Type) -> Callable[[Any], Any] | None:
         case "boolean":
             return bool
         case "date":
-            return DATE.parse
+            return datetime.date.fromisoformat
         case "timestamp":
-            return TIMESTAMP.parse
+            return datetime.datetime.fromisoformat
         case "decimal":
             return lambda stored: Decimal(stored).scaleb(-type_.scale)
         case "symbol" | "number" | "float":

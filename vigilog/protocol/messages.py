@@ -14,15 +14,20 @@ A client ignores members and messages that it does not know, so a server may add
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.values import Type
 
-Rows = list[list[Any]]
+S = TypeVar("S")
+MOST = 2**63 - 1
+Position = Annotated[int, Meta(ge=0, le=MOST)]  # a transaction number
+Row = tuple[Any, ...]  # as JSON has it
+Rows = Sequence[Row]
 Id = int | str
 
 
@@ -31,7 +36,11 @@ class Column(Struct, frozen=True):
     type: str
 
 
-class Described(Struct, frozen=True, omit_defaults=True):
+def columns_of(names: Iterable[str], types: Iterable[Type]) -> list[Column]:
+    return [Column(name, str(type_)) for name, type_ in zip(names, types, strict=True)]
+
+
+class Described(Struct, frozen=True):
     """A view's columns, and those of them that are its key."""
 
     columns: list[Column]
@@ -57,7 +66,7 @@ class Qos(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 86_400 * 366:
                 raise ValueError(f"{name} is a number of seconds above 0")
-        if self.changes is not None and self.changes < 1:
+        if self.changes is not None and not 0 < self.changes <= MOST:
             raise ValueError("changes is a number above 0")
         if self.changes is not None and self.within is None:
             raise ValueError("changes needs within: how long to wait for them at most")
@@ -73,7 +82,7 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     views: list[str] | None = None
     query: str | None = None
     bind: dict[str, Any] = {}
-    start: int | UnsetType | None = field(default=UNSET, name="from")
+    start: Position | UnsetType | None = field(default=UNSET, name="from")
     db: str | None = None
     name: str | None = None
     qos: Qos = Qos()
@@ -86,7 +95,7 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
             raise ValueError("a subscription has one of view, views and query")
         if self.views is not None and (not self.views or len(set(self.views)) < len(self.views)):
             raise ValueError("views are one or more different views")
-        if isinstance(self.start, int) and self.start < 0:
+        if isinstance(self.start, int) and not 0 <= self.start <= MOST:
             raise ValueError("from is a transaction number, or null")
         if self.name is not None and not (0 < len(self.name) <= 200 and self.name.isprintable()):
             raise ValueError("a name has 1 to 200 printable characters")
@@ -99,9 +108,9 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 class ClientMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     id: Id | None = None
     subscribe: Subscribe | None = None
-    ack: int | None = None
+    ack: Position | None = None
     cancel: dict[str, Any] | None = None
-    progress: int | None = None
+    progress: Position | None = None
     ping: Any = None
 
 
@@ -119,8 +128,16 @@ Side = Rows | Fetch | int
 
 
 class Modified(Struct, frozen=True):
-    old: list[Any]
-    new: list[Any]
+    old: Row
+    new: Row
+
+
+class Sides(Struct, frozen=True):
+    """What a view gained and lost, and, if it has a key, which rows replace each other."""
+
+    plus: Rows
+    minus: Rows
+    modified: list[Modified] | UnsetType = UNSET
 
 
 class ViewChange(Struct, frozen=True, omit_defaults=True):
@@ -131,37 +148,37 @@ class ViewChange(Struct, frozen=True, omit_defaults=True):
 
 class Subscribed(Struct, frozen=True, omit_defaults=True):
     db: str
-    tx: int
+    tx: Position
     views: dict[str, Described] = {}
 
 
-class Snapshot(Struct, frozen=True, omit_defaults=True):
-    tx: int
-    last: bool
+class Snapshot(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    tx: Position
     rows: Rows | UnsetType = UNSET
     views: dict[str, Rows] | UnsetType = UNSET
     part: int = 1
     of: int = 1
     fetch: str | UnsetType = UNSET
+    last: bool
 
 
-class Change(Struct, frozen=True, omit_defaults=True):
-    tx: int
+class Change(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    tx: Position
+    since: Position | UnsetType = UNSET
     plus: Side | UnsetType = UNSET
     minus: Side | UnsetType = UNSET
     modified: list[Modified] | UnsetType = UNSET
     views: dict[str, ViewChange] | UnsetType = UNSET
-    since: int | UnsetType = UNSET
 
 
 class Progress(Struct, frozen=True):
-    tx: int
+    tx: Position
 
 
 class Stale(Struct, frozen=True):
-    tx: int
+    tx: Position
     behind: float
-    since: int
+    since: Position
 
 
 class Said(Struct, frozen=True):
@@ -169,6 +186,10 @@ class Said(Struct, frozen=True):
 
     code: str
     message: str
+
+    @classmethod
+    def of(cls, error: VigilogError) -> Said:
+        return cls(error.code, error.message.encode("utf-8", "replace").decode())  # it may quote what is no text
 
 
 class ServerMessage(Struct, frozen=True, omit_defaults=True):
@@ -190,7 +211,6 @@ class _Addressed(Struct, frozen=True):
 
 _client = msgspec.json.Decoder(ClientMessage)
 _addressed = msgspec.json.Decoder(_Addressed)
-_server = msgspec.json.Decoder(ServerMessage)
 _encoder = msgspec.json.Encoder()
 
 
@@ -220,13 +240,13 @@ def id_of(text: str | bytes) -> Id | None:
         return None
 
 
-def read_server(text: str | bytes) -> ServerMessage:
-    """A message of a server; what is not known is left out. Raises DataError if it is none at all."""
+def read(text: str | bytes, kind: type[S], what: str) -> S:
+    """What the other side has sent. Raises DataError, which says what it should have been, if it is none."""
     try:
-        return _server.decode(text)
-    except (msgspec.MsgspecError, RecursionError) as reason:
-        raise DataError(f"this is no message of a server: {reason}", "message") from None
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as reason:
+        raise DataError(f"this is no {what}: {reason}", "message") from None
 
 
-def write(message: ClientMessage | ServerMessage | Mapping[str, Any]) -> bytes:
-    return _encoder.encode(message)
+def write(said: Any) -> bytes:
+    return _encoder.encode(said)

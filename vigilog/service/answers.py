@@ -7,11 +7,13 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from vigilog.core.values import Row, json_rows
+from vigilog.core.rows import json_rows
+from vigilog.core.values import Row
 from vigilog.folder.durable import Durable
 from vigilog.protocol.messages import write
 from vigilog.service.limits import Limits
-from vigilog.service.slices import Channel, Part, spelled
+from vigilog.service.slices import Channel, Part
+from vigilog.service.spelling import spelled
 
 IN_MEMORY = 4 * 2**20  # bytes; what is more is in a temporary file
 
@@ -26,7 +28,7 @@ class Answer:
         self.rows = 0
 
     def add(self, label: str, rows: list[Row]) -> None:
-        data = write(rows)  # type: ignore[arg-type]  # a list is written like an object
+        data = write(rows)
         self.spool.write(data)
         self.parts.append((label, len(data)))
         self.rows += len(rows)
@@ -40,7 +42,7 @@ class Answer:
         """What each `snapshot` says."""
         of = len(self.parts)
         for number, (label, rows) in enumerate(self.pieces(), start=1):
-            said = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"  # type: ignore[arg-type]  # likewise
+            said = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"
             last = b"true" if number == of else b"false"
             yield b'{"tx":%d,%b,"part":%d,"of":%d,"last":%b}' % (self.tx, said, number, of, last)
 

@@ -21,17 +21,20 @@ from starlette.websockets import WebSocket
 from vigilog import __version__
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.folder.durable import Durable
-from vigilog.service import models
+from vigilog.protocol.calls import Health
 from vigilog.service.access import Tokens
+from vigilog.service.background import Mistake
 from vigilog.service.calls import calls
 from vigilog.service.connection import Connection
-from vigilog.service.context import REFUSALS, Context, answered, refusal
+from vigilog.service.context import Context, answered, refusal
 from vigilog.service.entrance import Entrance
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
+from vigilog.service.openapi import REFUSALS, Application, answers
 from vigilog.service.views import views
+from vigilog.service.welcome import welcome
 
 log = logging.getLogger("vigilog.service")
 CLIENT = Path(__file__).parents[1] / "client" / "javascript" / "vigilog.js"
@@ -46,7 +49,7 @@ def application(
     limits, metrics = limits or Limits(), Metrics()
     hub, gate = Hub(db, limits, metrics, tokens), Gate(tokens, limits, metrics, origins, host)
     context = Context(db, hub, gate, limits, metrics)
-    app = FastAPI(
+    app = Application(
         title="Vigilog",
         version=__version__,
         description="Views that tell every holder of a copy exactly what changed.",
@@ -56,6 +59,7 @@ def application(
     app.add_middleware(Entrance, gate=gate)
     if origins:  # outermost: a browser asks without a token whether it may ask
         app.add_middleware(CORSMiddleware, allow_origins=sorted(origins), allow_methods=METHODS, allow_headers=HEADERS)
+    app.include_router(welcome(context))
     app.include_router(calls(context))
     app.include_router(views(context))
     app.router.routes.append(WebSocketRoute("/v1/subscribe", _subscribe(hub, gate)))
@@ -79,15 +83,14 @@ def _about(app: FastAPI, context: Context) -> None:
     db, hub = context.db, context.hub
     sized = 0.0
 
-    @app.get("/health", response_model=models.Health, responses={503: {"model": models.Health}})
+    @app.get("/health", responses=answers(Health) | answers(Health, status=503, description="Service Unavailable"))
     async def health() -> Response:
-        """Whether transactions can be committed: 503, with what is wrong, if they cannot."""
+        """Whether transactions can be committed and passed on: 503, with what is wrong, if they cannot."""
         problems = await asyncio.to_thread(_problems, db)  # not behind those who read
+        problems += hub.background.problems.values()
         if hub.stopping:
             problems.append("the server is stopping")
-        return answered(
-            {"status": "broken" if problems else "ok", "db": hub.history, "tx": hub.tx, "problems": problems}, 503 if problems else 200
-        )
+        return answered(Health("broken" if problems else "ok", hub.history, hub.tx, problems), 503 if problems else 200)
 
     @app.get("/metrics", response_class=Response, responses=REFUSALS | {200: {"content": {"text/plain": {}}}})
     async def metrics() -> Response:
@@ -111,7 +114,7 @@ def _about(app: FastAPI, context: Context) -> None:
     async def client() -> Response:
         """The JavaScript client, for pages."""
         if not CLIENT.is_file():
-            raise DataError("this server has no client for pages", "unknown-relation")
+            raise DataError("this server has no client for pages", "unknown-path")
         return FileResponse(CLIENT, media_type="text/javascript")
 
 
@@ -156,7 +159,7 @@ def _errors(app: FastAPI, context: Context) -> None:
         if isinstance(reason.__cause__, VigilogError):
             error: VigilogError = reason.__cause__
         elif reason.status_code == 404:
-            error = DataError(f"there is no {request.url.path} (see /openapi.json)", "unknown-relation")
+            error = DataError(f"there is no {request.url.path}: / says what there is, /openapi.json all of it", "unknown-path")
         else:
             error = DataError(str(reason.detail), "method" if reason.status_code == 405 else "json")
         context.gate.refused(error, request)
@@ -169,4 +172,4 @@ def _errors(app: FastAPI, context: Context) -> None:
 
     @app.exception_handler(Exception)
     async def mistake(request: Request, reason: Exception) -> Response:
-        return refusal(DataError("the server has made a mistake, which is in its log", "internal"))
+        return refusal(Mistake())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
@@ -13,34 +13,41 @@ from starlette.responses import Response
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
+from vigilog.core.rows import json_rows
 from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
-from vigilog.engine.watch import delta_json
 from vigilog.folder.positions import remembered
 from vigilog.language.goal import parse_goal
+from vigilog.protocol import calls as protocol
+from vigilog.protocol.messages import Sides, columns_of
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
-from vigilog.service import models
 from vigilog.service.access import Rights
-from vigilog.service.context import REFUSALS, Context, answered
+from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
-from vigilog.service.slices import spelled
+from vigilog.service.hub import json_sides
+from vigilog.service.openapi import REFUSALS, Integers, answers, takes
+from vigilog.service.slices import RowSides, paired
+from vigilog.service.spelling import read_spelled, spelled
+from vigilog.store.log import size
+
+EXAMPLE = {"delete": {"edge": [["b", "c"]]}, "insert": {"edge": [["h", "d"]]}}
 
 
 def calls(context: Context) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=REFUSALS)
     db, hub, limits = context.db, context.hub, context.limits
 
-    @router.post("/transactions", response_model=models.Told, openapi_extra=models.TRANSACTION)
+    @router.post("/transactions", responses=answers(protocol.Told, protocol.Preview), openapi_extra=takes(protocol.Transaction, EXAMPLE))
     async def transactions(
         request: Request,
         dry_run: bool = False,
-        integers: Annotated[str, Query(pattern="^(number|text)$")] = "number",
+        integers: Integers = "number",
         idempotency_key: Annotated[str | None, Header(max_length=200, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")] = None,
     ) -> Response:
         """Applies a transaction, durably, or, as a dry run, tells what it would change and whom that would be sent to."""
         rights, began = rights_of(request), time.perf_counter()
-        wish = await hub.read(_wish, await context.body(request), rights)
+        wish = await hub.read(_wish, await context.body(request), rights, integers)
         if dry_run:
             outcome = await hub.write(lambda: db.take(wish, keep=False))
             return answered(_preview(outcome, rights, integers))
@@ -48,55 +55,51 @@ def calls(context: Context) -> APIRouter:
         outcome = await hub.write(lambda: db.take(wish, request=key))
         context.metrics.latency.observe(time.perf_counter() - began)
         views = _counts(outcome.deltas) if outcome.deltas or key is None else await hub.read(_noted, outcome.tx)
-        return answered({"tx": outcome.tx, "views": {name: found for name, found in views.items() if _shown(name, rights)}})
+        return answered(protocol.Told(outcome.tx, {name: found for name, found in views.items() if _shown(name, rights)}))
 
-    def _wish(body: bytes, rights: Rights) -> Transaction:
+    def _wish(body: bytes, rights: Rights, integers: str) -> Transaction:
         wish = parse_transaction(body)
         named = [by_relation for by_relation in wish.values() if isinstance(by_relation, Mapping)]
         rights.require_write({relation for by_relation in named for relation in by_relation})
         rows = sum(len(given) for by_relation in named for given in by_relation.values() if isinstance(given, list))
         if rows > limits.rows:
             raise DataError(f"a transaction has at most {limits.rows} rows; load more from a file", "size")
-        return wish
+        return read_spelled(db.program, wish) if integers == "text" else wish
 
     def _shown(view: str, rights: Rights) -> bool:
         return view in db.outputs and rights.may_read(view)
 
-    def _noted(tx: int) -> dict[str, Any]:
+    def _noted(tx: int) -> dict[str, protocol.Counts]:
         """What a transaction of the past changed, if that is still known."""
         with db.reading() as state:
-            said = {view: said for _, view, said in state.log.changes(tx - 1, tx)}
-        return {
-            view: {side: part["rows"] if isinstance(part := entry.get(side, []), dict) else len(part) for side in ("plus", "minus")}
-            for view, entry in said.items()
-        }
+            return {view: protocol.Counts(*size(said)) for _, view, said in state.log.changes(tx - 1, tx)}
 
-    def _preview(outcome: Outcome, rights: Rights, integers: str) -> dict[str, Any]:
+    def _preview(outcome: Outcome, rights: Rights, integers: str) -> protocol.Preview:
+        def said(types: Sequence[Type], sides: RowSides, key: tuple[int, ...] = ()) -> Sides:
+            plus, minus = (spelled(types, side, integers) for side in sides)
+            return Sides(plus, minus, paired(plus, minus, key))
+
+        types = {name: declaration.types for name, declaration in db.program.relations.items()}
         views = {
-            name: _spelled(db.program.relations[name].types, delta_json(db.program, name, delta), integers)
+            name: said(types[name], json_sides(delta, types[name]), db.program.keys.get(name, ()))
             for name, delta in outcome.deltas.items()
             if _shown(name, rights)
         }
         told = []
-        for channel, sides in hub.index.touched(hub.changes_of(outcome, db.program)).items():
+        for channel, changes in hub.index.touched(hub.changes_of(outcome, db.program, whole=True)).items():
             if rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
-                shown = {
-                    label: _spelled(channel.shapes[label].types, {"plus": plus, "minus": minus}, integers)
-                    for label, (plus, minus) in sides.items()
-                }
-                told += [{"id": member.number, "name": member.spec.name, "views": shown} for member in channel.members]
-        return {"tx": outcome.tx, "views": views, "subscriptions": told}
+                shown = {label: said(channel.shapes[label].types, sides) for label, sides in changes.items()}
+                told += [protocol.Addressee(member.number, member.spec.name, shown) for member in channel.members]
+        return protocol.Preview(outcome.tx, views, told)
 
-    @router.post("/ask", response_model=models.Rowset)
-    async def ask(
-        request: Request, question: models.Question, integers: Annotated[str, Query(pattern="^(number|text)$")] = "number"
-    ) -> Response:
+    @router.post("/ask", responses=answers(protocol.Rowset), openapi_extra=takes(protocol.Question))
+    async def ask(request: Request, integers: Integers = "number") -> Response:
         """Answers a goal, deriving only what it needs, now or as of a transaction."""
-        rights = rights_of(request)
+        rights, question = rights_of(request), await context.taken(request, protocol.Question)
         async with hub.first:
             return answered(await hub.read(_ask, question, rights, integers))
 
-    def _ask(question: models.Question, rights: Rights, integers: str) -> dict[str, Any]:
+    def _ask(question: protocol.Question, rights: Rights, integers: str) -> protocol.Rowset:
         rights.require_read(hub.reads(question.goal))
         goal = parse_goal(db.program, question.goal)
         types = goal.declaration.types
@@ -105,18 +108,16 @@ def calls(context: Context) -> APIRouter:
                 tx, rows = state.tx, sorted_rows(state.answers(goal))
         else:
             tx, rows = question.at, db.ask(question.goal, question.at, limits.seconds)
-        columns = [{"name": name, "type": str(type_)} for name, type_ in zip(goal.columns, types, strict=True)]
-        shown = [[type_.to_json(cell) for type_, cell in zip(types, row, strict=True)] for row in rows]
-        return {"db": hub.history, "tx": tx, "columns": columns, "rows": spelled(types, shown, integers)}  # type: ignore[arg-type]  # lists do, too
+        return protocol.Rowset(hub.history, tx, columns_of(goal.columns, types), spelled(types, json_rows(types, rows), integers))
 
-    @router.get("/why", response_model=models.Reason)
+    @router.get("/why", responses=answers(protocol.Reason))
     async def why(request: Request, goal: Annotated[str, Query(max_length=4_000)]) -> Response:
         """A proof of an atom from base facts, null if it does not hold."""
         rights = rights_of(request)
         async with hub.first:
             return answered(await hub.read(_why, goal, rights))
 
-    def _why(text: str, rights: Rights) -> dict[str, Any]:
+    def _why(text: str, rights: Rights) -> protocol.Reason:
         hub.reads(text)
         goal = parse_goal(db.program, text)
         if not goal.of_atom:
@@ -125,43 +126,46 @@ def calls(context: Context) -> APIRouter:
         rights.require_read(shown)  # a proof shows rows of all that the atom rests on
         with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
             proof = state.why(goal)
-            return {"tx": state.tx, "proof": proof and proof.json()}
+            return protocol.Reason(state.tx, None if proof is None else proof.json())
 
-    @router.get("/program", response_model=models.Text)
+    @router.get("/program", responses=answers(protocol.Text))
     async def program(request: Request) -> Response:
         """The program, as it is printed."""
         rights_of(request).require_define()
-        return answered({"tx": db.tx, "text": await hub.write(db.known_program)})
+        return answered(protocol.Text(db.tx, await hub.write(db.known_program)))
 
-    @router.post("/definitions", response_model=models.Told)
-    async def define(request: Request, definition: models.Definition) -> Response:
+    @router.post("/definitions", responses=answers(protocol.Told), openapi_extra=takes(protocol.Definition))
+    async def define(request: Request) -> Response:
         """Adds relations and rules, or replaces those that there are rules for; tells what views gain and lose by that."""
         rights_of(request).require_define()
-        tx = await hub.write(lambda: _changed(db.define, definition.text))
-        return answered({"tx": tx, "views": await hub.read(_noted, tx)})
+        return await _redefined(db.define, (await context.taken(request, protocol.Definition)).text)
 
-    @router.delete("/definitions/{name}", response_model=models.Told)
+    @router.delete("/definitions/{name}", responses=answers(protocol.Told))
     async def drop(request: Request, name: str) -> Response:
         """Removes a relation with its rows or rules."""
         rights_of(request).require_define()
-        tx = await hub.write(lambda: _changed(db.drop, name))
-        return answered({"tx": tx, "views": await hub.read(_noted, tx)})
+        return await _redefined(db.drop, name)
 
-    def _changed(change: Callable[[str], object], what: str) -> int:
-        with db.lock:
-            change(what)
-            return db.tx
+    async def _redefined(change: Callable[[str], object], what: str) -> Response:
+        def changed() -> int:
+            with db.lock:
+                change(what)
+                return db.tx
 
-    @router.post("/loads", response_model=models.Told)
-    async def load(request: Request, given: models.Load) -> Response:
+        tx = await hub.write(changed)
+        return answered(protocol.Told(tx, await hub.read(_noted, tx)))
+
+    @router.post("/loads", responses=answers(protocol.Told), openapi_extra=takes(protocol.Load))
+    async def load(request: Request) -> Response:
         """Adds the rows of a file, folder or table to a base relation, or makes them equal, in one transaction. It needs the right to change definitions, for the server reads what it is told to."""
         rights = rights_of(request)
         rights.require_define()
+        given = await context.taken(request, protocol.Load)
         rights.require_write([given.relation])
         outcome = await hub.write(_load, given)
-        return answered({"tx": outcome.tx, "views": await hub.read(_noted, outcome.tx) if outcome.far else _counts(outcome.deltas)})
+        return answered(protocol.Told(outcome.tx, await hub.read(_noted, outcome.tx) if outcome.far else _counts(outcome.deltas)))
 
-    def _load(given: models.Load) -> Outcome:
+    def _load(given: protocol.Load) -> Outcome:
         if given.sync:
             return db.sync(given.relation, given.source, **given.options)
         return db.load(given.relation, given.source, upsert=given.upsert, delete_key=given.delete_key, op=given.op, **given.options)
@@ -184,33 +188,24 @@ def calls(context: Context) -> APIRouter:
         ]
         return answered(found.json() | {"subscribers": len(hub.subscriptions), "subscriptions": following})
 
-    @router.get("/subscriptions", response_model=models.Subscriptions)
+    @router.get("/subscriptions", responses=answers(protocol.Subscriptions))
     async def subscriptions(request: Request) -> Response:
         """The named subscriptions of the caller, and how far each has come."""
         rights = rights_of(request)
         known = await hub.read(remembered, db, rights.name)
-        shown = [
-            {"name": name, "spec": json.loads(found.spec), "tx": found.tx, "connected": (rights.name, name) in hub.named}
-            for name, found in known.items()
-        ]
-        return answered({"subscriptions": shown})
+        named = [protocol.Named(name, json.loads(found.spec), found.tx, (rights.name, name) in hub.named) for name, found in known.items()]
+        return answered(protocol.Subscriptions(named))
 
-    @router.delete("/subscriptions/{name}", response_model=models.Cancelled)
+    @router.delete("/subscriptions/{name}", responses=answers(protocol.Cancelled))
     async def cancel(request: Request, name: str) -> Response:
         """Ends a named subscription, and forgets its position."""
         rights = rights_of(request)
         if not await hub.forget(rights, name):
             raise DataError(f"there is no subscription {name}", "unknown-subscription")
-        return answered({"cancelled": name})
+        return answered(protocol.Cancelled(name))
 
     return router
 
 
-def _counts(deltas: Mapping[str, Delta]) -> dict[str, Any]:
-    return {name: {"plus": len(delta.plus), "minus": len(delta.minus)} for name, delta in deltas.items()}
-
-
-def _spelled(types: Sequence[Type], change: Mapping[str, Any], integers: str) -> dict[str, Any]:
-    """A change with its integers as text, if that is wished."""
-    pairs = [dict(zip(pair, spelled(types, list(pair.values()), integers), strict=True)) for pair in change.get("modified", ())]
-    return {side: spelled(types, change[side], integers) for side in ("plus", "minus")} | ({"modified": pairs} if pairs else {})
+def _counts(deltas: Mapping[str, Delta]) -> dict[str, protocol.Counts]:
+    return {name: protocol.Counts(len(delta.plus), len(delta.minus)) for name, delta in deltas.items()}

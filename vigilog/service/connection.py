@@ -12,8 +12,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.protocol.messages import ClientMessage, Id, id_of, read_client, write
+from vigilog.protocol.messages import ClientMessage, Id, Progress, Said, id_of, read_client, write
 from vigilog.service.access import Rate
+from vigilog.service.background import Mistake
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.subscription import Gone, Subscription
@@ -42,7 +43,7 @@ class Connection:
         self.errors = Rate(MOST_ERRORS)
 
     def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
-        message = b'{"%b":%b}' % (kind.encode(), body) if id is None else b'{"id":%b,"%b":%b}' % (write(id), kind.encode(), body)  # type: ignore[arg-type]
+        message = b'{"%b":%b}' % (kind.encode(), body) if id is None else b'{"id":%b,"%b":%b}' % (write(id), kind.encode(), body)
         return frame(message) if self.frames else message + b"\n"
 
     async def send(self, data: bytes) -> None:
@@ -103,9 +104,14 @@ class Connection:
             return TOO_BIG
         try:
             await self._do(read_client(data))
-        except VigilogError as reason:
+        except Gone:
+            raise
+        except Exception as mistake:
+            if not isinstance(mistake, VigilogError):
+                self.hub.background.count("connections", mistake)
+            reason = mistake if isinstance(mistake, VigilogError) else Mistake()
             self.gate.refused(reason, self.socket)
-            await self.say("error", {"code": reason.code, "message": reason.message}, id_of(data))
+            await self.say("error", Said.of(reason), id_of(data))
             if reason.code == "json":
                 return NO_TEXT
             if self.errors.take(""):
@@ -160,7 +166,7 @@ class Connection:
             subscription.finish()
             await asyncio.wait([task])
             with suppress(Gone):
-                await self.say("closing", {"tx": max(subscription.told, 0)}, subscription.id)
+                await self.say("closing", Progress(max(subscription.told, 0)), subscription.id)
         await self._close(RESTART)
 
     async def _end(self) -> None:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
 from vigilog.folder.durable import Durable
-from vigilog.protocol.messages import write
+from vigilog.protocol.calls import Refused
+from vigilog.protocol.messages import Column, Said, columns_of, read, write
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
-from vigilog.service.models import Refused
 
-ARROW = "application/vnd.apache.arrow.stream"
+S = TypeVar("S")
 STATUS = {
     "token": 401,
     "forbidden": 403,
+    "unknown-path": 404,
     "unknown-relation": 404,
     "unknown-subscription": 404,
     "history": 409,
@@ -44,23 +45,6 @@ STATUS = {
     "read-only": 503,
     "damaged": 503,
 }
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Refused, "description": text}
-    for status, text in {
-        400: "The input is refused.",
-        401: "No token, or an unknown one.",
-        403: "Not a right of this token.",
-        404: "There is no such thing.",
-        409: "It does not fit what there is.",
-        410: "It is no longer retained.",
-        413: "Too large.",
-        422: "A rule of the data refuses it.",
-        429: "Too many requests.",
-        500: "The server has made a mistake, which is in its log.",
-        501: "The server's installation lacks what is needed.",
-        503: "The server is stopping, or its disk is broken.",
-    }.items()
-}
 
 
 @dataclass(frozen=True)
@@ -77,6 +61,10 @@ class Context:
         if kind != "application/json" and "origin" in request.headers:
             raise DataError(f"the body is {kind}; it must be application/json", "json")
         return await request.body()
+
+    async def taken(self, request: Request, kind: type[S]) -> S:
+        """The body of a request as what the call takes."""
+        return read(await self.body(request), kind, f"body of this call ({kind.__name__})")
 
     def view(self, name: str) -> str:
         """A view that there is: one of the program, or that of a query that somebody follows."""
@@ -101,9 +89,9 @@ class Context:
                 raise DataError(f"{view}.{name}: {reason}", "type") from None
         return found
 
-    def columns(self, view: str) -> list[dict[str, str]]:
+    def columns(self, view: str) -> list[Column]:
         declaration = self.db.program.relations[view]
-        return [{"name": name, "type": str(type_)} for name, type_ in zip(declaration.columns, declaration.types, strict=True)]
+        return columns_of(declaration.columns, declaration.types)
 
 
 def answered(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -117,5 +105,4 @@ def refusal(reason: VigilogError, headers: Mapping[str, str] | None = None) -> R
         said["Retry-After"] = str(max(1, round(reason.seconds)))
     if reason.code == "token":
         said["WWW-Authenticate"] = "Bearer"
-    message = reason.message.encode("utf-8", "replace").decode()  # it may quote what is no text
-    return answered({"error": {"code": reason.code, "message": message}}, STATUS.get(reason.code, 400), said)
+    return answered(Refused(Said.of(reason)), STATUS.get(reason.code, 400), said)

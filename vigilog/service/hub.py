@@ -19,7 +19,8 @@ from typing import Any, Protocol, TypeVar
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
-from vigilog.core.values import Row, json_rows, sorted_rows
+from vigilog.core.rows import json_rows
+from vigilog.core.values import Type
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.step import Outcome
 from vigilog.folder.durable import Durable
@@ -30,10 +31,11 @@ from vigilog.language.syntax import Program
 from vigilog.protocol.messages import Id, Subscribe
 from vigilog.service.access import Forbidden, Rights, Tokens, Unknown
 from vigilog.service.answers import Answer, first_answer
+from vigilog.service.background import Background
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 from vigilog.service.outbox import Outbox
-from vigilog.service.slices import Channel, Index, Part, Shape, Side, Slice
+from vigilog.service.slices import Channel, Index, Part, RowSides, Shape, Side, Slice, Uncut
 from vigilog.service.subscription import Outlet, Subscription, Words
 
 log = logging.getLogger("vigilog.service")
@@ -71,14 +73,18 @@ class Hub:
         self.readers = ThreadPoolExecutor(MOST_READERS + 2, thread_name_prefix="reader")
         self.writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
         self.first = asyncio.Semaphore(limits.answers)
-        self.turning: asyncio.Task[None] | None = None
+        self.background, self.turn = Background(metrics), 0
         self.connections: set[Closing] = set()
         self.stopping = self.stopped = False
 
     def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.db.step.listeners.append(self._heard)
-        self.turning = self.loop.create_task(self._turn())
+        self.loop.set_exception_handler(self.background.heard)
+        self.background.start("heartbeats", self._turn, 1 / TURNS)
+        self.background.start("notes of acknowledgements", self._note, NOTE_EVERY)
+        self.background.start("looks at tokens", self._look, NOTE_EVERY)
+        self.background.start("dropping of queries", self._tidy, NOTE_EVERY)
         self.unused = dict.fromkeys(self.db.queries.known, time.monotonic())
 
     async def stop(self) -> None:
@@ -88,10 +94,12 @@ class Hub:
         closing = [asyncio.create_task(connection.close()) for connection in self.connections]
         if closing:
             await asyncio.wait(closing, timeout=LONGEST_STOP)
-        if self.turning:
-            self.turning.cancel()
+        self.background.stop()
         self.db.step.listeners.remove(self._heard)
-        await self._note()
+        try:
+            await self._note()
+        except Exception as reason:
+            self.background.count("notes of acknowledgements", reason)
         self.stopped = True
         self.writer.shutdown(wait=True)
         self.db.readers.close()  # what is still read is ended, and those who asked for it are told
@@ -116,7 +124,16 @@ class Hub:
 
     def _heard(self, outcome: Outcome) -> None:
         """A transaction was committed: told by the thread that did it, before the next one can be."""
-        compiled, followed = self.db.compiled, self.changes_of(outcome, self.db.program)
+        try:
+            self._measure(outcome)
+            followed = self.changes_of(outcome, self.db.program)
+        except Exception as reason:  # it is committed, whatever happens here
+            self.background.count("publishing", reason)
+            self.loop.call_soon_threadsafe(self._missed, outcome.tx)
+        else:
+            self.loop.call_soon_threadsafe(self._published, outcome, self.db.compiled, followed)
+
+    def _measure(self, outcome: Outcome) -> None:
         self.metrics.commits.labels(engine=self.db.views.stats.engine).inc()
         if self.db.views.stats.recomputed:
             self.metrics.recomputed.inc()
@@ -124,16 +141,37 @@ class Hub:
             name = "query" if view in self.db.queries.names else view
             self.metrics.deltas.labels(view=name, side="plus").inc(len(delta.plus))
             self.metrics.deltas.labels(view=name, side="minus").inc(len(delta.minus))
-        self.loop.call_soon_threadsafe(self._published, outcome, compiled, followed)
+
+    def _missed(self, tx: int) -> None:
+        """A transaction could not be passed on: the disk has it, and from there everybody reads it."""
+        self.tx = max(self.tx, tx)
+        for subscription in list(self.subscriptions.values()):
+            subscription.fall_behind()
 
     def changes_of(
-        self, outcome: Outcome, program: Program, known: Mapping[str, Any] | None = None
-    ) -> dict[str, tuple[list[Row], list[Row]]]:
-        """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out."""
-        views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
-        return {view: _sides(outcome.deltas[view], program.relations[view].types) for view in views if view in program.relations}
+        self, outcome: Outcome, program: Program, known: Mapping[str, Any] | None = None, *, whole: bool = False
+    ) -> dict[str, RowSides]:
+        """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out.
 
-    def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, tuple[list[Row], list[Row]]]) -> None:
+        If all follow a whole view, rows that will not be sent are not looked at, unless they are wanted `whole`.
+        """
+        views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
+        return {
+            view: json_sides(
+                outcome.deltas[view], program.relations[view].types, None if whole or self.index.is_sliced(view) else self.limits.large
+            )
+            for view in views
+            if view in program.relations
+        }
+
+    def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, RowSides]) -> None:
+        try:
+            self._publish(outcome, compiled, followed)
+        except Exception as reason:
+            self.background.count("publishing", reason)
+            self._missed(outcome.tx)
+
+    def _publish(self, outcome: Outcome, compiled: Compiled, followed: dict[str, RowSides]) -> None:
         followed |= self.changes_of(outcome, compiled.program, followed)  # somebody may have come since
         if compiled is not self.compiled:
             self._redefined(compiled)
@@ -143,10 +181,10 @@ class Hub:
             channel.fresh.append(Slice(channel, outcome.tx, cut))
             if not channel.passing:
                 self._pass_on(channel)
-        for view in outcome.far:
-            for channel in self.index.following(view):
-                for member in channel.members:
-                    member.fall_behind()
+        uncut = [view for view, sides in followed.items() if any(isinstance(side, Uncut) for side in sides)]
+        for channel in {*self.index.following(*outcome.far), *self.index.following(*uncut, sliced=True)}:
+            for member in channel.members:
+                member.fall_behind()
 
     def _pass_on(self, channel: Channel) -> None:
         """Passes the fresh changes of a channel on to its members: at once, or, if they are so many that this takes its time, after a rest, with all that has come until then."""
@@ -163,7 +201,10 @@ class Hub:
 
     def _pass(self, channel: Channel, changes: list[Slice], members: list[Subscription], written: dict[Words, bytes], began: float) -> None:
         for member in members[:AT_ONCE]:
-            member.take(changes, written)
+            try:
+                member.take(changes, written)
+            except Exception as reason:
+                member.fail(reason)
         self.metrics.delivered.inc(len(changes) * len(members[:AT_ONCE]))
         if len(members) > AT_ONCE:
             self.loop.call_soon(self._pass, channel, changes, members[AT_ONCE:], written, began)
@@ -174,7 +215,7 @@ class Hub:
         if channel.fresh:
             self._pass_on(channel)
 
-    def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, tuple[list[Row], list[Row]]]) -> tuple[Side, Side]:
+    def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, RowSides]) -> tuple[Side, Side]:
         """Rows to send, or, if they are many, where to fetch them."""
         plus, minus = (side if len(side) < self.limits.large else channel.large(part, tx, len(side)) for side in sides[part.label])
         return plus, minus
@@ -188,17 +229,15 @@ class Hub:
                 for member in list(channel.members):
                     member.end(DataError(f"{' and '.join(channel.views)} was declared anew or dropped", "definition"))
 
-    def _allowed(self) -> None:
+    def _allow(self, subscription: Subscription, now: Rights | None) -> None:
         """The file of tokens has changed: who may not follow any more what it follows is told so."""
-        for subscription in list(self.subscriptions.values()):
-            now = self.tokens and self.tokens.now(subscription.rights)
-            reads = {relation for view in subscription.channel.views for relation in self.db.reads_of(view)}
-            if not now:
-                subscription.end(Unknown("this token is not known any more"))
-            elif not now.may_read(*reads):
-                subscription.end(Forbidden(f"this token may not read {' and '.join(sorted(reads))} any more"))
-            else:
-                subscription.rights = now
+        reads = {relation for view in subscription.channel.views for relation in self.db.reads_of(view)}
+        if not now:
+            subscription.end(Unknown("this token is not known any more"))
+        elif not now.may_read(*reads):
+            subscription.end(Forbidden(f"this token may not read {' and '.join(sorted(reads))} any more"))
+        else:
+            subscription.rights = now
 
     # -- subscriptions
 
@@ -248,12 +287,16 @@ class Hub:
         if strange:
             raise DataError(f"{' and '.join(views)} has no column {strange[0]}", "column")
         return tuple(
-            self.part(view, {name: value for name, value in spec.bind.items() if name in relations[view].columns}) for view in views
+            self.part(view, {name: value for name, value in spec.bind.items() if name in relations[view].columns}, spec.integers)
+            for view in views
         )
 
-    def part(self, view: str, bind: Mapping[str, Any]) -> Part:
+    def part(self, view: str, bind: Mapping[str, Any], integers: str = "number") -> Part:
         """The rows of a view that have some values in some columns."""
-        types = self.db.program.relations[view].types
+        declaration = self.db.program.relations[view]
+        types = declaration.types
+        if integers == "text":
+            bind = {name: types[declaration.columns.index(name)].from_spelled(value) for name, value in bind.items()}
         bound = bound_columns(self.db.program, view, bind)
         return Part(view, view, tuple((column, types[column].to_json(value)) for column, value in sorted(bound.items())))
 
@@ -373,36 +416,40 @@ class Hub:
     # -- time
 
     async def _turn(self) -> None:
-        noted = 0.0
-        for turn in count():
-            await asyncio.sleep(1 / TURNS)
-            now = time.monotonic()
-            for subscription in list(self.turns[turn % TURNS].values()):
-                subscription.nudge(now)
-            if now - noted >= NOTE_EVERY:
-                noted = now
-                await self._note()
-                await self._tidy(now)
-
-    async def _tidy(self, now: float) -> None:
-        if self.tokens and self.tokens.look() is not self.allowed:
-            self.allowed = self.tokens.known
-            self._allowed()
-        if any(now - since > self.limits.forget_queries for since in list(self.unused.values())):
+        """A part of the subscriptions is looked at; one that fails is no matter of the others."""
+        self.turn += 1
+        now = time.monotonic()
+        for subscription in list(self.turns[self.turn % TURNS].values()):
             try:
-                await self._write(self._forget_queries, self.limits.forget_queries)
-            except VigilogError as reason:  # the next time, then
-                log.error("queries that nobody follows cannot be dropped", extra={"reason": reason.message})
+                subscription.nudge(now)
+            except Exception as reason:
+                subscription.fail(reason)
+
+    async def _look(self) -> None:
+        if self.tokens and (known := self.tokens.look()) is not self.allowed:
+            for subscription in list(self.subscriptions.values()):
+                try:
+                    self._allow(subscription, self.tokens.now(subscription.rights))
+                except Exception as reason:  # what is not known to be allowed is not
+                    subscription.fail(reason)
+            self.allowed = known
+
+    async def _tidy(self) -> None:
+        now = time.monotonic()
+        if any(now - since > self.limits.forget_queries for since in list(self.unused.values())):
+            await self._write(self._forget_queries, self.limits.forget_queries)
 
     async def _note(self) -> None:
-        """Writes down what was acknowledged."""
+        """Writes down what was acknowledged; what cannot be is written the next time."""
         async with self.noting:
             if self.acknowledged:
                 noting, self.acknowledged = self.acknowledged, {}
                 try:
                     await self._write(remember, self.db, noting)
-                except VigilogError:  # a disk that is full, say: the next time, then
+                except BaseException as reason:
                     self.acknowledged = noting | self.acknowledged
+                    if not isinstance(reason, VigilogError):  # a disk that is full, say, of which /health knows
+                        raise
 
     def _forget_queries(self, age: float) -> None:
         """Drops queries that nobody has followed for some time."""
@@ -418,9 +465,11 @@ def told_spec(spec: Subscribe) -> str:
     return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind}, sort_keys=True)
 
 
-def _sides(delta: Delta, types: Sequence[Any]) -> tuple[list[Row], list[Row]]:
-    plus, minus = (json_rows(tuple(types), sorted_rows(rows)) for rows in (delta.plus, delta.minus))
-    return [tuple(row) for row in plus], [tuple(row) for row in minus]
+def json_sides(delta: Delta, types: tuple[Type, ...], most: int | None = None) -> RowSides:
+    """What came and what went, as JSON has it; a side of so many rows is not looked at."""
+    large = [most is not None and len(rows) >= most for rows in (delta.plus, delta.minus)]
+    plus, minus = (Uncut(len(rows)) if is_large else json_rows(types, rows) for rows, is_large in zip(delta.ordered, large, strict=True))
+    return plus, minus
 
 
 def _shape(program: Program, part: Part) -> Shape:

@@ -23,6 +23,7 @@ class Metrics:
 
         self.commits = counter("commits", "Transactions that were committed, by the executor that maintained the views.", ("engine",))
         self.refused = counter("refused", "Requests that were refused.", ("code",))
+        self.failures = counter("background_failures", "Failures of what goes on by itself, by the work that failed.", ("work",))
         self.recomputed = counter("recomputed", "Transactions that were answered by recomputing.")
         self.deltas = counter("delta_rows", "Rows that views gained and lost.", ("view", "side"))
         self.delivered = counter("changes_delivered", "Changes that were sent to subscribers.")

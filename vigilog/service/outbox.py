@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from vigilog.core.errors import DataError
-from vigilog.core.values import Row, json_rows
+from vigilog.core.rows import json_rows, rows_from_json
+from vigilog.core.values import Row, Value
 from vigilog.folder.durable import Durable
 from vigilog.service.limits import Limits
 from vigilog.service.slices import Channel, Net, Part, Side, Slice
 from vigilog.store.log import Log, Said
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+T = TypeVar("T")
 MOST_ROWS = 2_000  # that are read at once: so many are in memory for each client that does not read
 
 
@@ -84,11 +89,36 @@ class Outbox:
 
     def change(self, view: str, tx: int) -> dict[str, list[Row]]:
         """Both sides of what a transaction changed in a view."""
+        return self._retained(view, tx, lambda side, said: [tuple(row) for row in self.rows(view, said)])
+
+    def table(self, view: str, tx: int, bound: Mapping[int, Value], skip: int) -> pa.Table:
+        """The same as Arrow, of the rows with some values in some columns, without the first columns; a column `change` tells the sides apart."""
+        import pyarrow as pa
+
+        return pa.concat_tables(self._retained(view, tx, lambda side, said: self._table(view, side, said, bound, skip)).values())
+
+    def _table(self, view: str, side: str, said: Any, bound: Mapping[int, Value], skip: int) -> pa.Table:
+        """One side. What is in a segment is passed on as it is."""
+        import pyarrow as pa
+
+        from vigilog.core.arrow import narrowed, to_arrow
+
+        columns, types = self.db.program.relations[view].columns, self.db.program.relations[view].types
+        if isinstance(said, dict) and "segment" in said:
+            table = self.db.book.segments.table(said)
+        else:
+            table = to_arrow(columns, types, self.db.segment(view, said) if isinstance(said, dict) else rows_from_json(types, said))
+        table = narrowed(table, bound)
+        table = table.select(columns[skip:]) if columns[skip:] else to_arrow((), (), [()] * table.num_rows)
+        return table.add_column(0, "change", pa.repeat(pa.scalar(side, pa.string()), table.num_rows))
+
+    def _retained(self, view: str, tx: int, read: Callable[[str, Any], T]) -> dict[str, T]:
+        """What is read of both sides of a change. Raises DataError if it is not retained any more, or not there yet."""
         try:
             with self.db.reading() as state:
                 self._check_one(state.log, view, tx)
                 said = next((said for _, _, said in state.log.changes(tx - 1, tx, [view])), {})
-            return {side: [tuple(row) for row in self.rows(view, said.get(side, []))] for side in ("plus", "minus")}
+            return {side: read(side, said.get(side, [])) for side in ("plus", "minus")}
         except DataError:
             with self.db.reading() as state:
                 self._check_one(state.log, view, tx)  # what is dropped while it is read is no longer retained

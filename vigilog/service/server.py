@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +11,15 @@ from socket import socket
 
 import uvicorn
 
-from vigilog.core.errors import UsageError, VigilogError
-from vigilog.core.extras import SPARK
-from vigilog.engine.places import streams
+from vigilog.core.errors import UsageError
 from vigilog.folder.durable import Durable
 from vigilog.service.access import Tokens
 from vigilog.service.app import application
 from vigilog.service.gate import JsonLines, is_loopback
 from vigilog.service.hub import Hub
 from vigilog.service.limits import Limits
+from vigilog.service.streaming import SparkWork
 from vigilog.service.wire import FramesProtocol
-from vigilog.spark import session
 
 log = logging.getLogger("vigilog.service")
 
@@ -91,22 +88,12 @@ def serve(db: Durable, settings: Settings, ready: Callable[[str], None]) -> None
         access_log=False,
         server_header=False,
     )
-    threading.Thread(target=_background, args=(db, settings), name="spark", daemon=True).start()
-    Server(config, hub, ready).run()
-
-
-def _background(db: Durable, settings: Settings) -> None:
-    """Spark starts while the server answers already; then the streams of the program are followed."""
-    wanted = streams(db.program)
+    spark = SparkWork(db, hub.background, wanted=settings.spark)
+    spark.start()
     try:
-        if (settings.spark and SPARK.installed) or wanted or db.large:
-            session.session()
-            log.info("Spark has started")
-        for relation in wanted:
-            db.stream(relation)
-            log.info("following a stream", extra={"relation": relation})
-    except VigilogError as reason:
-        log.error("Spark is not there: what needs it will fail", extra={"reason": reason.message})
+        Server(config, hub, ready).run()
+    finally:
+        spark.stopping.set()
 
 
 def _log() -> None:

@@ -22,15 +22,32 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from msgspec import UNSET, UnsetType
+
 from vigilog.core.delta import Delta, modified
 from vigilog.core.values import Row, Type
-from vigilog.protocol.messages import Fetch, write
+from vigilog.protocol.messages import Change, Fetch, Modified, ViewChange, write
+from vigilog.service.spelling import spelled
 
 if TYPE_CHECKING:
     from vigilog.service.subscription import Subscription
 
 Side = Sequence[Row] | Fetch
 Sides = tuple[Side, Side]  # what came, what went
+RowSides = tuple[Sequence[Row], Sequence[Row]]  # likewise, at hand
+
+
+class Uncut(Sequence[Row]):
+    """So many rows that nobody looks at here: they are too many to be sent, and those who follow them fetch them from the disk."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, index: Any) -> Any:
+        raise AssertionError("rows that are fetched are not looked at before")
 
 
 @dataclass(frozen=True)
@@ -144,28 +161,22 @@ class Slice:
         return self.written[key]
 
     def _body(self, precision: str, integers: str) -> bytes:
-        said: dict[str, Any] = {"tx": self.tx}
-        if self.since is not None:
-            said["since"] = self.since
-        if precision != "signal":
-            views = {label: self._said(label, sides, precision, integers) for label, sides in self.sides.items()}
-            said |= next(iter(views.values())) if self.channel.single else {"views": views}
-        elif not self.channel.single:
-            said["views"] = {label: {} for label in self.sides}
-        return write(said)
+        views = {label: self._said(label, sides, precision, integers) for label, sides in self.sides.items()}
+        since = UNSET if self.since is None else self.since
+        if not self.channel.single:
+            return write(Change(tx=self.tx, since=since, views=views))
+        only = next(iter(views.values()))
+        return write(Change(tx=self.tx, since=since, plus=only.plus, minus=only.minus, modified=only.modified))
 
-    def _said(self, label: str, sides: Sides, precision: str, integers: str) -> dict[str, Any]:
+    def _said(self, label: str, sides: Sides, precision: str, integers: str) -> ViewChange:
+        if precision == "signal":
+            return ViewChange()
         shape = self.channel.shapes[label]
         if precision == "counts":
             plus, minus = (side.rows if isinstance(side, Fetch) else len(side) for side in sides)
-            return {"plus": plus, "minus": minus}
+            return ViewChange(plus, minus)
         came, went = (_spelled_place(side, integers) if isinstance(side, Fetch) else spelled(shape.types, side, integers) for side in sides)
-        found: dict[str, Any] = {"plus": came, "minus": went}
-        if shape.key and came and went and not isinstance(came, Fetch) and not isinstance(went, Fetch):
-            pairs = modified(Delta(frozenset(came), frozenset(went)), shape.key)
-            if pairs:
-                found["modified"] = [{"old": old, "new": new} for old, new in pairs]
-        return found
+        return ViewChange(came, went, UNSET if isinstance(came, Fetch) or isinstance(went, Fetch) else paired(came, went, shape.key))
 
 
 class Net:
@@ -219,16 +230,14 @@ def netted(changes: Sequence[Slice], since: int) -> list[Slice]:
     return net.slices(changes[-1].channel)
 
 
+def paired(came: Sequence[Row], went: Sequence[Row], key: tuple[int, ...]) -> list[Modified] | UnsetType:
+    """The rows of a change that replace each other, if there is a key and are some."""
+    pairs = modified(Delta(frozenset(came), frozenset(went)), key) if key and came and went else []
+    return [Modified(*pair) for pair in pairs] or UNSET
+
+
 def _spelled_place(side: Fetch, integers: str) -> Fetch:
     return Fetch(side.fetch + ("&" if "?" in side.fetch else "?") + "integers=text", side.rows) if integers == "text" else side
-
-
-def spelled(types: Sequence[Type], rows: Sequence[Row], integers: str) -> Sequence[Row]:
-    """Rows with their integers as text, if that is wished."""
-    columns = [column for column, type_ in enumerate(types) if type_.kind in ("number", "unsigned")]
-    if integers != "text" or not columns:
-        return rows
-    return [tuple(str(cell) if column in columns else cell for column, cell in enumerate(row)) for row in rows]
 
 
 class Index:
@@ -256,20 +265,25 @@ class Index:
                     if not tables:
                         del self.by_view[part.view]
 
-    def following(self, view: str) -> set[Channel]:
-        """All channels that follow some rows of a view."""
-        return {channel for table in self.by_view.get(view, {}).values() for entries in table.values() for channel, _ in entries}
+    def following(self, *views: str, sliced: bool = False) -> set[Channel]:
+        """All channels that follow rows of some views, or only those that follow some rows and not all."""
+        tables = [table for view in views for columns, table in self.by_view.get(view, {}).items() if columns or not sliced]
+        return {channel for table in tables for entries in table.values() for channel, _ in entries}
 
-    def touched(self, changes: Mapping[str, tuple[Sequence[Row], Sequence[Row]]]) -> dict[Channel, dict[str, tuple[list[Row], list[Row]]]]:
-        """What changes of views mean for the channels they concern."""
-        found: dict[Channel, dict[str, tuple[list[Row], list[Row]]]] = {}
+    def is_sliced(self, view: str) -> bool:
+        """Whether somebody follows some of a view's rows, and not all. Any thread may ask."""
+        return any(list(self.by_view.get(view, ())))
+
+    def touched(self, changes: Mapping[str, RowSides]) -> dict[Channel, dict[str, RowSides]]:
+        """What changes of views mean for the channels they concern; of rows that are not looked at, only those who follow all of them learn."""
+        found: dict[Channel, dict[str, Any]] = {}
         for view, sides in changes.items():
             for columns, table in self.by_view.get(view, {}).items():
                 if not columns:
                     for channel, part in table.get((), ()):
-                        found.setdefault(channel, {})[part.label] = list(sides[0]), list(sides[1])
+                        found.setdefault(channel, {})[part.label] = sides
                     continue
-                for number, rows in enumerate(sides):
+                for number, rows in enumerate(() if any(isinstance(side, Uncut) for side in sides) else sides):
                     for row in rows:
                         for channel, part in table.get(tuple([row[column] for column in columns]), ()):
                             mine = found.setdefault(channel, {}).setdefault(part.label, ([], []))

@@ -13,21 +13,22 @@ Its life:
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.protocol.messages import Id, Subscribe, write
+from vigilog.protocol.messages import Described, Id, Progress, Said, Snapshot, Stale, Subscribe, Subscribed, columns_of, write
 from vigilog.service.access import Rights
+from vigilog.service.background import Mistake
 from vigilog.service.slices import Channel, Slice, netted
 
 if TYPE_CHECKING:
     from vigilog.service.hub import Hub
 
-log = logging.getLogger("vigilog.service")
 CHUNK = 256 * 1024  # bytes that are handed to a connection at once
 
 Words = tuple[str, str, str]  # what the words of a change depend on: the outlet's kind, precision, how integers are written
@@ -154,6 +155,11 @@ class Subscription:
             self.ended, self.error = True, error
         self.woken.set()
 
+    def fail(self, reason: Exception) -> None:
+        """A mistake of the server ends it, and no other."""
+        self.hub.background.count("subscriptions", reason, views=self.channel.views)
+        self.end(Mistake())
+
     def finish(self) -> None:
         """It is to end when all that there is was sent, due or not."""
         self.finishing = True
@@ -177,16 +183,15 @@ class Subscription:
         except Gone:
             self.end()
             return
-        except Exception:
-            log.exception("a subscription failed", extra={"views": self.channel.views})
-            self.end(DataError("the server has made a mistake, which is in its log", "internal"))
+        except Exception as reason:
+            self.fail(reason)
         finally:
             if self.timer:
                 self.timer.cancel()
             self.hub.leave(self)
         if self.error:
             with suppress(Gone):
-                await self._say("error", {"code": self.error.code, "message": self.error.message})
+                await self._say("error", Said.of(self.error))
 
     async def _begin(self) -> None:
         try:
@@ -194,7 +199,7 @@ class Subscription:
         except DataError as reason:
             if reason.code != "gap":
                 raise
-            await self._say("error", {"code": "gap", "message": reason.message})
+            await self._say("error", Said.of(reason))
             start = None
         if start is None:
             await self._first_answer()
@@ -207,7 +212,7 @@ class Subscription:
         if self.spec.snapshot == "fetch":
             tx = self.hub.tx
             await self._say("subscribed", self._subscribed(tx))
-            await self._say("snapshot", {"tx": tx, "fetch": self.channel.whole(tx, self.spec.integers), "last": True})
+            await self._say("snapshot", Snapshot(tx=tx, fetch=self.channel.whole(tx, self.spec.integers), last=True))
         else:
             tx = await self._parts()
         self.position = self.told = tx
@@ -224,15 +229,12 @@ class Subscription:
             answer.close()
         return answer.tx
 
-    def _subscribed(self, tx: int) -> dict[str, Any]:
+    def _subscribed(self, tx: int) -> Subscribed:
         views = {
-            label: {
-                "columns": [{"name": name, "type": str(type_)} for name, type_ in zip(shape.columns, shape.types, strict=True)],
-                "key": [shape.columns[column] for column in shape.key],
-            }
+            label: Described(columns_of(shape.columns, shape.types), [shape.columns[column] for column in shape.key])
             for label, shape in self.channel.shapes.items()
         }
-        return {"db": self.hub.history, "tx": tx, "views": views}
+        return Subscribed(self.hub.history, tx, views)
 
     async def _serve(self) -> None:
         """Sends what is due, and sees to it that it is woken when something will be."""
@@ -252,7 +254,7 @@ class Subscription:
             if not self.pending and not self.behind and not self.channel.passing:
                 self.position = max(self.position, self.hub.tx)
             self.told = self.position
-            await self._say("progress", {"tx": self.position})
+            await self._say("progress", Progress(self.position))
 
     async def _deliver(self) -> None:
         """Sends what waits, or what the disk has; if that is not there any more, all of it anew."""
@@ -267,7 +269,7 @@ class Subscription:
             except DataError as reason:
                 if reason.code != "gap":
                     raise
-                await self._say("error", {"code": "gap", "message": reason.message})
+                await self._say("error", Said.of(reason))
                 await self._first_answer()
                 return
             await self._send_changes(changes)
@@ -299,7 +301,7 @@ class Subscription:
         await self.outlet.send(data)
         self.heard = time.monotonic()
 
-    async def _say(self, kind: str, said: dict[str, Any]) -> None:
+    async def _say(self, kind: str, said: Struct) -> None:
         await self._send(self.outlet.form(kind, write(said), self.id))
 
     # -- when
@@ -334,4 +336,4 @@ class Subscription:
         limit = self.spec.qos.max_staleness
         if limit is not None and ((waited := self._waited(time.monotonic())) > limit) != self.stale:
             self.stale = not self.stale
-            await self._say("stale", {"tx": self.hub.tx, "behind": round(waited, 3) if self.stale else 0.0, "since": self.told})
+            await self._say("stale", Stale(self.hub.tx, round(waited, 3) if self.stale else 0.0, self.told))

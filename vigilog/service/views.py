@@ -15,25 +15,25 @@ from starlette.types import Receive, Scope, Send
 
 from vigilog.core import extras
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.core.values import Row, json_rows
+from vigilog.core.rows import json_rows
+from vigilog.core.values import Row
 from vigilog.folder.reading.states import bound_columns
-from vigilog.protocol.messages import Id, Subscribe, write
-from vigilog.service import models
+from vigilog.protocol.calls import ARROW, Change, Rowset, View, Views
+from vigilog.protocol.messages import MOST, Column, Id, Progress, Qos, Subscribe, write
 from vigilog.service.answers import Answer, first_answer
-from vigilog.service.context import ARROW, REFUSALS, Context, answered
+from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import Hub
-from vigilog.service.slices import Channel, Shape, spelled
+from vigilog.service.openapi import CHANGES, REFUSALS, Integers, answers
+from vigilog.service.slices import Channel, Shape
+from vigilog.service.spelling import spelled
 from vigilog.service.subscription import Subscription
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Integers = Annotated[str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text.")]
 Skip = Annotated[int, Query(ge=0, le=1000, description="So many columns, the first ones, are left out.")]
-QOS = {"every": float, "changes": int, "within": float, "max_staleness": float, "coalesce": str, "precision": str}
-PARAMETERS = {parameter["name"] for parameter in models.CHANGES["parameters"] if parameter["in"] == "query"}  # beside `bind.COLUMN`
-ROWS: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW: {"schema": {"type": "string", "format": "binary"}}}}}
+PARAMETERS = {parameter["name"] for parameter in CHANGES["parameters"] if parameter["in"] == "query"}  # beside `bind.COLUMN`
 
 
 def as_arrow(request: Request) -> bool:
@@ -45,27 +45,27 @@ def views(context: Context) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=REFUSALS)
     db, hub, limits = context.db, context.hub, context.limits
 
-    @router.get("/views", response_model=models.Views)
+    @router.get("/views", responses=answers(Views))
     async def listed(request: Request) -> Response:
         """The views that the caller may read."""
         rights = rights_of(request)
         shown = [
-            {
-                "view": name,
-                "columns": context.columns(name),
-                "key": [db.program.relations[name].columns[column] for column in db.program.keys.get(name, ())],
-                "strategy": db.strategies[name].name if name in db.strategies else None,
-            }
+            View(
+                name,
+                context.columns(name),
+                [db.program.relations[name].columns[column] for column in db.program.keys.get(name, ())],
+                db.strategies[name].name if name in db.strategies else None,
+            )
             for name in db.outputs
             if rights.may_read(name)
         ]
-        return answered({"db": hub.history, "tx": hub.tx, "views": shown})
+        return answered(Views(hub.history, hub.tx, shown))
 
-    @router.get("/views/{view}", response_model=models.Rowset, responses=ROWS)
+    @router.get("/views/{view}", responses=answers(Rowset, also=ARROW))
     async def whole(
         request: Request,
         view: str,
-        at: Annotated[int | None, Query(ge=0, le=2**63 - 1)] = None,
+        at: Annotated[int | None, Query(ge=0, le=MOST)] = None,
         skip: Skip = 0,
         integers: Integers = "number",
     ) -> Response:
@@ -81,8 +81,8 @@ def views(context: Context) -> APIRouter:
             if at is not None and at != hub.tx:
                 rows = await hub.read(_past, view, bind, at, skip)
                 types = db.program.relations[view].types
-                shown = spelled(types[skip:], [tuple(row) for row in json_rows(types[skip:], rows)], integers)
-                return answered({"db": hub.history, "tx": at, "columns": columns, "rows": shown})
+                shown = spelled(types[skip:], json_rows(types[skip:], rows), integers)
+                return answered(Rowset(hub.history, at, columns, shown))
             answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers)
             return StreamingResponse(_json(answer, columns), media_type="application/json")
 
@@ -118,9 +118,9 @@ def views(context: Context) -> APIRouter:
         for begin in range(0, len(data), 2**20):
             yield bytes(data[begin : begin + 2**20])
 
-    def _json(answer: Answer, columns: list[dict[str, str]]) -> Iterator[bytes]:
+    def _json(answer: Answer, columns: list[Column]) -> Iterator[bytes]:
         try:
-            yield b'{"db":%b,"tx":%d,"columns":%b,"rows":[' % (write(hub.history), answer.tx, write(columns))  # type: ignore[arg-type]
+            yield b'{"db":%b,"tx":%d,"columns":%b,"rows":[' % (write(hub.history), answer.tx, write(columns))
             first = True
             for _, rows in answer.pieces():
                 if len(rows) > 2:
@@ -130,11 +130,11 @@ def views(context: Context) -> APIRouter:
         finally:
             answer.close()
 
-    @router.get("/views/{view}/changes/{tx}", response_model=models.Change, responses=ROWS)
+    @router.get("/views/{view}/changes/{tx}", responses=answers(Change, also=ARROW))
     async def changed(
         request: Request,
         view: str,
-        tx: Annotated[int, Path(ge=0, le=2**63 - 1)],
+        tx: Annotated[int, Path(ge=0, le=MOST)],
         skip: Skip = 0,
         integers: Integers = "number",
     ) -> Response:
@@ -143,32 +143,18 @@ def views(context: Context) -> APIRouter:
         context.view(view)
         rights.require_read(db.reads_of(view))
         bind = context.bind(view, request.query_params)
-        sides = await hub.read(_sides, view, bind, tx, skip)
-        declaration = db.program.relations[view]
-        types, columns = declaration.types[skip:], declaration.columns[skip:]
         if as_arrow(request):
-            table = await hub.read(_change_table, columns, types, sides)
+            table = await hub.read(hub.outbox.table, view, tx, bound_columns(db.program, view, bind), skip)
             return StreamingResponse(_stream(table, tx), media_type=ARROW)
-        return answered({"tx": tx} | {side: spelled(types, rows, integers) for side, rows in sides.items()})
+        return answered(await hub.read(_change, view, bind, tx, skip, integers))
 
-    def _sides(view: str, bind: dict[str, Any], tx: int, skip: int) -> dict[str, list[Row]]:
-        part = hub.part(view, bind)
-        return {side: [tuple(row[skip:]) for row in part.of(rows)] for side, rows in hub.outbox.change(view, tx).items()}
-
-    def _change_table(columns: Any, types: Any, sides: dict[str, list[Row]]) -> pa.Table:
-        import pyarrow as pa
-
-        from vigilog.core.arrow import to_arrow
-
-        tables = []
-        for side, rows in sides.items():
-            typed = (tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in rows)
-            table = to_arrow(columns, types, typed)
-            tables.append(table.add_column(0, "change", pa.array([side] * table.num_rows, pa.string())))
-        return pa.concat_tables(tables)
+    def _change(view: str, bind: dict[str, Any], tx: int, skip: int, integers: str) -> Change:
+        part, types = hub.part(view, bind), db.program.relations[view].types[skip:]
+        plus, minus = (spelled(types, [row[skip:] for row in part.of(rows)], integers) for rows in hub.outbox.change(view, tx).values())
+        return Change(tx, plus, minus)
 
     @router.get(
-        "/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}, openapi_extra=models.CHANGES
+        "/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}, openapi_extra=CHANGES
     )
     async def changes(request: Request) -> Response:
         """A subscription as server-sent events: `view=…` (several for views that change together) or `query=…`, `bind.COLUMN=VALUE`, `from`, `db`, `name`, and the members of `qos`."""
@@ -189,14 +175,12 @@ def views(context: Context) -> APIRouter:
         start = query.get("from")
         if last := request.headers.get("last-event-id"):
             said["db"], _, start = last.rpartition(":")
-        try:
-            if start is not None:
-                said["from"] = None if start == "null" else int(start)
-            qos: dict[str, Any] = {key: kind(query[key]) for key, kind in QOS.items() if key in query}
-            if "coalesce" in qos:
-                qos["coalesce"] = {"true": True, "false": False}[qos["coalesce"]]
-            spec = msgspec.convert(said | ({"qos": qos} if qos else {}), Subscribe)
-        except (ValueError, KeyError, msgspec.ValidationError) as reason:
+        try:  # numbers, true, false and null are written as JSON has them
+            said["qos"] = {key: msgspec.json.decode(query[key]) for key in Qos.__struct_fields__ if key in query and key != "precision"}
+            said["qos"] |= {"precision": query["precision"]} if "precision" in query else {}
+            said |= {} if start is None else {"from": msgspec.json.decode(start)}
+            spec = msgspec.convert(said, Subscribe)
+        except (msgspec.MsgspecError, RecursionError) as reason:
             raise DataError(f"this is no subscription: {reason}", "message") from None
         bound = {key: text for key, text in query.items() if key.startswith("bind.")}
         if spec.query is not None:
@@ -255,11 +239,14 @@ class Events:
             yield data
 
     async def _run(self) -> None:
-        await self.subscription.run()
-        if self.subscription.error is not None:
-            self.refused(self.subscription.error)
-        if self.subscription.finishing:
-            await self.send(self.form("closing", b'{"tx":%d}' % max(self.subscription.told, 0), None))
+        try:
+            await self.subscription.run()
+            if self.subscription.error is not None:
+                self.refused(self.subscription.error)
+            if self.subscription.finishing:
+                await self.send(self.form("closing", write(Progress(max(self.subscription.told, 0))), None))
+        except Exception as reason:
+            self.hub.background.count("subscriptions", reason)
         await self.queue.put(None)
 
     async def close(self) -> None:

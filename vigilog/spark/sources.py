@@ -7,6 +7,7 @@ number, lines with a column too many. Whoever settles the frame counts these, an
 from __future__ import annotations
 
 import atexit
+import json
 import re
 import shutil
 import tempfile
@@ -132,7 +133,10 @@ def _no_value(type_: Type, text: str) -> str:
         type_.parse(text)
     except ValueError as reason:
         return str(reason)
-    return f"{text} is not a {type_}: {type_.form}"
+    shown = (
+        text if type_.kind == "symbol" else json.dumps(text, ensure_ascii=False)
+    )  # JSON has a number for a text, or a text for something else
+    return f"{shown} is not a {type_}: {type_.form}"
 
 
 def _judged(session: SparkSession, place: Place) -> tuple[DataFrame, list[cells.Cell], Column]:

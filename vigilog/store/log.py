@@ -31,6 +31,12 @@ class Entry:
     changes: Mapping[str, Said]
 
 
+def size(said: Said) -> tuple[int, int]:
+    """How many rows came and how many went, wherever they are."""
+    plus, minus = (part["rows"] if isinstance(part := said.get(side, ()), dict) else len(part) for side in ("plus", "minus"))
+    return plus, minus
+
+
 class Log:
     """The numbered transactions of a database."""
 

@@ -8,11 +8,14 @@ import secrets
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vigilog.core.errors import DataError
 from vigilog.core.extras import ARROW
 from vigilog.core.values import Row, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Segments:
@@ -57,14 +60,15 @@ class Segments:
 
     def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
         ARROW.need(f"the rows of {said['segment']} are in Parquet")
-        import pyarrow.parquet as pq
-
         from vigilog.core.arrow import from_arrow
 
-        path = self.check(said)
-        if not types:
-            return [()]
-        return from_arrow(types, pq.read_table(path))
+        return from_arrow(types, self.table(said)) if types else [()]
+
+    def table(self, said: dict[str, Any]) -> pa.Table:
+        """A segment as it is. Raises DataError if it is not as it was written."""
+        import pyarrow.parquet as pq
+
+        return pq.read_table(self.check(said))
 
 
 def _sum(path: Path) -> str:

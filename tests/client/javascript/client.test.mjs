@@ -156,6 +156,13 @@ describe("a copy", AT_ONCE, () => {
     assert.deepEqual((await exact.view("big", { bind: { n: one } })).rows, [[one]]);
     assert.deepEqual((await exact.ask("big(n)")).rows, [[one]]);
     assert.deepEqual((await exact.whatIf({ insert: { seen: [[two]] } })).views.big.plus, [[two]]);
+    const [all] = [views[2].rows()]; // what a client was given, it can tell
+    assert.deepEqual((await plain.whatIf({ delete: { seen: all } })).views.big.minus, all);
+    await plain.tell({ delete: { seen: all } });
+    await views[2].waitFor((await plain.tell({ insert: { seen: [...all, [String(two)]] } })).tx);
+    assert.deepEqual(views[2].rows(), [[String(one)], [String(two)]]);
+    assert.deepEqual((await plain.enroll({ view: "big", bind: { n: String(two) } })).rows(), [[String(two)]]);
+    await assert.rejects(client.tell({ insert: { seen: [["7"]] } }), { code: "value" });
   });
 
   test("a callback that fails ends it, and nothing else", async (t) => {

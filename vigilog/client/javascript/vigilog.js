@@ -51,7 +51,7 @@ export class Client {
 
   /** Commits a transaction. Its key makes it safe to try again, for as long as the client has patience. */
   tell(transaction, { key = randomKey(), ...options } = {}) {
-    return this.#post("v1/transactions", transaction, { ...options, headers: { "Idempotency-Key": key } });
+    return this.#post("v1/transactions", transaction, { ...options, headers: { "Idempotency-Key": key }, query: this.#exact() });
   }
 
   async ask(goal, { at, ...options } = {}) {

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from vigilog.core.errors import Stopped
+from vigilog.core.rows import converted
 from vigilog.core.values import Row, Type
 from vigilog.executors.embedded.statements import Source, Statement, WorkLayout, compiled, serve
 from vigilog.executors.embedded.tables import Tables, quote
@@ -184,7 +185,7 @@ class DemandMachine:
             return rows if isinstance(rows, set) else rows.fetchall()
         if not self.layout.program.relations[relation].attributes:
             return [() for _ in rows]
-        return [tuple([d(v) if d else v for d, v in zip(found, row, strict=True)]) for row in rows]
+        return list(converted(found, rows))
 
     def clear(self) -> None:
         """Empties what was filled."""

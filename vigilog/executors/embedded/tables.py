@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 from vigilog.core.errors import Stopped
+from vigilog.core.rows import converted
 from vigilog.core.values import Row
 from vigilog.executors.watch import Watch
 from vigilog.planning.indexes import Order, needed_indexes
@@ -158,7 +159,7 @@ class Tables:
             decoders = [decoder(type_) for type_ in self.layout.types[relation]]
             self.decoders[relation] = decoders if any(decoders) else None
         found = self.decoders[relation]
-        return iter(cursor) if found is None else (tuple([d(v) if d else v for d, v in zip(found, row, strict=True)]) for row in cursor)
+        return iter(cursor) if found is None else converted(found, cursor)
 
     def contents(self, relation: str) -> Contents:
         """A relation as something a row can be looked up in."""
@@ -276,7 +277,7 @@ class Tables:
             return rows
         if not self.layout.program.relations[relation].attributes:
             return ((1,) for _ in rows)
-        return (tuple([e(v) if e else v for e, v in zip(found, row, strict=True)]) for row in rows)
+        return converted(found, rows)
 
     def register(self) -> None:
         """Makes the functions that the dialect has come to use known to SQLite."""

@@ -1,0 +1,146 @@
+"""Rows go round: what a client is told of a row, by whichever way, it can tell back, and it is the same row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.service.serving import Served
+from vigilog.client import connect
+
+PROGRAM = """
+.decl t(n: number, u: unsigned, f: float, b: boolean, d: date, m: timestamp, a: decimal(18,2), s: symbol)
+.key t(n)
+.output v
+.decl v(n: number, u: unsigned, f: float, b: boolean, d: date, m: timestamp, a: decimal(18,2), s: symbol)
+.key v(n)
+v(n, u, f, b, d, m, a, s) :- t(n, u, f, b, d, m, a, s).
+"""
+ROWS = [
+    [2**63 - 1, 2**64 - 1, 0.1, True, "9999-12-31", "2026-11-16T08:30:00.000001Z", "9999999999999999.99", "7"],
+    [-(2**63), 0, 1e300, False, "0001-01-01", "0001-01-01T00:00:00.000000Z", "-0.01", "-7"],
+    [9007199254740993, 9007199254740993, -2.5, True, "2026-11-16", "2026-11-16T08:30:00.000000Z", "0.00", ""],
+]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    server = Served(tmp_path_factory.mktemp("spelling"), program=PROGRAM).start()
+    yield server
+    server.kill()
+    assert server.mistakes() == []
+
+
+@pytest.fixture
+def filled(served: Served) -> Served:
+    served.tell(upsert={"t": ROWS})
+    return served
+
+
+def by_call(server: Served) -> list[Any]:
+    return list(server.get("/v1/views/v")["rows"])
+
+
+def by_call_as_text(server: Served) -> list[Any]:
+    return list(server.get("/v1/views/v?integers=text")["rows"])
+
+
+def by_question_as_text(server: Served) -> list[Any]:
+    found = server.call("POST", "/v1/ask?integers=text", json={"goal": "v(n, u, f, b, d, m, a, s)"})
+    return list(found.json()["rows"])
+
+
+def by_socket_as_text(server: Served) -> list[Any]:
+    with server.following(view="v", integers="text") as talk:
+        return [list(row) for row in talk.rows()]
+
+
+def by_events_as_text(server: Served) -> list[Any]:
+    with server.following(view="v", integers="text") as talk:
+        server.tell(delete={"t": ROWS})
+        return list(talk.change()["minus"])
+
+
+WAYS = {
+    "number": [by_call],
+    "text": [by_call_as_text, by_question_as_text, by_socket_as_text, by_events_as_text],
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "integers"), [(way, integers) for integers, ways in WAYS.items() for way in ways], ids=lambda one: getattr(one, "__name__", one)
+)
+def test_rows_go_round(filled: Served, way: Callable[[Served], list[Any]], integers: str) -> None:
+    rows = way(filled)
+    assert [type(row[0]) for row in rows] == [{"number": int, "text": str}[integers]] * len(ROWS)
+
+    def tell(**wish: Any) -> int:
+        found = filled.call("POST", f"/v1/transactions?integers={integers}", json=wish)
+        assert found.status_code == 200, found.text
+        return int(found.json()["tx"])
+
+    tell(upsert={"t": rows})
+    assert sorted(by_call(filled)) == sorted(ROWS), "nothing has changed"
+    tell(delete={"t": rows})
+    assert by_call(filled) == []
+    tell(insert={"t": rows})
+    assert sorted(by_call(filled)) == sorted(ROWS)
+    changed = [*rows[0][:-1], "other"]
+    tell(update={"t": [{"old": rows[0], "new": changed}]})
+    tell(delete_key={"t": [row[:1] for row in rows[1:]]})
+    tell(update={"t": [{"old": changed, "new": rows[0]}]})
+    tell(insert={"t": rows[1:]})
+    assert sorted(by_call(filled)) == sorted(ROWS)
+
+
+def test_a_slice_goes_round(filled: Served) -> None:
+    """A value of a row binds the column that it is of, as a number or, where integers are text, as text."""
+    for integers, value in (("number", ROWS[2][0]), ("text", str(ROWS[2][0])), ("text", ROWS[2][0])):
+        with filled.following(view="v", bind={"n": value}, integers=integers) as talk:
+            assert len(talk.rows()) == 1
+    with filled.socket() as talk:
+        talk.say(subscribe={"view": "v", "bind": {"n": str(ROWS[2][0])}})
+        said = talk.hear("error")["error"]
+        assert said["code"] == "type" and '"9007199254740993" is not a number' in said["message"]
+
+
+@pytest.mark.parametrize("bad", ["5x", "", " 5", "+5", "5.0", "0x5", "\u0665", str(2**63), True, 5.0, None])
+def test_what_is_no_integer_is_refused_as_text_too(filled: Served, bad: Any) -> None:
+    row = [bad, *ROWS[0][1:]]
+    found = filled.call("POST", "/v1/transactions?integers=text", json={"insert": {"t": [row]}})
+    assert found.status_code == 400 and found.json()["error"]["code"] == "value"
+    assert f"{json.dumps(bad, ensure_ascii=False)} is not a number" in found.json()["error"]["message"]
+
+
+def test_a_text_is_no_number_where_nobody_said_so(filled: Served) -> None:
+    found = filled.call("POST", "/v1/transactions", json={"insert": {"t": [["5", *ROWS[0][1:]]]}})
+    assert found.json()["error"]["message"] == 'row 1 of t: "5" is not a number: it must be an integer from -2^63 to 2^63-1'
+
+
+@pytest.mark.parametrize(
+    ("told", "taken"), [(1.25, "1.25"), (7, "7.00"), (1e3, "1000.00"), (0.1, "0.10"), (-0.5, "-0.50"), ("3.1", "3.10")]
+)
+def test_a_decimal_may_be_told_as_a_number(filled: Served, told: Any, taken: str) -> None:
+    filled.tell(upsert={"t": [[*ROWS[0][:6], told, ROWS[0][7]]]})
+    assert filled.get("/v1/views/v?bind.n=9223372036854775807")["rows"][0][6] == taken
+
+
+@pytest.mark.parametrize("told", [1.255, 12345678901234567.89, 1e-9, 1e17, 0.1 + 0.2])
+def test_a_number_that_may_have_lost_something_must_be_text(filled: Served, told: float) -> None:
+    found = filled.call("POST", "/v1/transactions", json={"upsert": {"t": [[*ROWS[0][:6], told, ROWS[0][7]]]}})
+    assert found.status_code == 400 and 'it must be text like "1.25"' in found.json()["error"]["message"], found.text
+
+
+def test_the_python_client(filled: Served) -> None:
+    with connect(filled.url) as client, client.enroll("v") as view:
+        rows = client.view("v")
+        assert rows[1][6] == Decimal("0.00") and {type(row[0]) for row in rows} == {int}
+        assert client.tell(upsert={"t": rows}).views == {}
+        view.wait_for(client.tell(delete={"t": rows}).tx)
+        assert not view
+        view.wait_for(client.tell(insert={"t": rows}).tx)
+        assert set(view) == set(rows)

@@ -1,0 +1,52 @@
+"""Integers as text, both ways, for those whose numbers are not exact beyond 2^53: what a client is told so, it may tell so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vigilog.core.values import Row, Type
+from vigilog.language.syntax import Program
+
+
+def spelled(types: Sequence[Type], rows: Sequence[Row], integers: str) -> Sequence[Row]:
+    """Rows with their integers as text, if that is wished."""
+    columns = [column for column, type_ in enumerate(types) if type_.kind in ("number", "unsigned")]
+    if integers != "text" or not columns:
+        return rows
+    return [tuple(str(cell) if column in columns else cell for column, cell in enumerate(row)) for row in rows]
+
+
+def read_spelled(program: Program, wish: Mapping[str, Any]) -> dict[str, Any]:
+    """A transaction whose integers may be told as text, with integers; what fits nowhere is left, to be refused.
+
+    >>> from vigilog.language.check import check
+    >>> program = check(".decl stock(item: symbol, level: number) .key stock(item) .output stock").program
+    >>> read_spelled(program, {"insert": {"stock": [["7", "7"], ["8", "x"]]}, "delete_key": {"stock": [["7"]]}})
+    {'insert': {'stock': [['7', 7], ['8', 'x']]}, 'delete_key': {'stock': [['7']]}}
+    """
+    return {operation: _read_operation(program, operation, told) for operation, told in wish.items()}
+
+
+def _read_operation(program: Program, operation: str, told: Any) -> Any:
+    if not isinstance(told, Mapping):
+        return told
+    found = dict(told)
+    for relation in found.keys() & program.relations.keys():
+        declaration, rows = program.relations[relation], found[relation]
+        places = program.keys.get(relation, ()) if operation == "delete_key" else range(declaration.arity)
+        types = {declaration.columns[place]: declaration.types[place] for place in places}
+        if isinstance(rows, list):
+            found[relation] = [_read_row(types, row) for row in rows]
+    return found
+
+
+def _read_row(types: Mapping[str, Type], row: Any) -> Any:
+    """A row, in its order or by its names; an update is of two."""
+    if isinstance(row, list) and len(row) == len(types):
+        return [type_.from_spelled(cell) for type_, cell in zip(types.values(), row, strict=True)]
+    if isinstance(row, dict) and row.keys() == {"old", "new"} and not row.keys() <= types.keys():
+        return {side: _read_row(types, part) for side, part in row.items()}
+    if isinstance(row, dict):
+        return {name: types[name].from_spelled(cell) if name in types else cell for name, cell in row.items()}
+    return row
