@@ -80,8 +80,10 @@ def test_calls(shared: Served) -> None:
         assert client.tell({"delete": edges("bc")}).tx == last + 2
         assert client.define(".decl loop(x: symbol)\n.output loop\nloop(x) :- closure(x, x).").tx == last + 3
         assert "loop" in client.program()
-        assert client.drop("loop").tx == last + 4
-        assert client.status()["tx"] == last + 4
+        assert client.define('\n\nloop("a") :- true.', "rules/loops.dl").tx == last + 4
+        assert (found := client.why('loop("a")')) is not None and found.place == "loops.dl:3:1"
+        assert client.drop("loop").tx == last + 5
+        assert client.status()["tx"] == last + 5
 
 
 def test_refused_calls_have_the_servers_code(shared: Served) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tests.golden import GRAPH
 from tests.store.test_faults import PROGRAM
+from tests.store.test_places import as_format_3
 from tests.store.test_threads import together
 from vigilog.core.errors import DataError, Stopped
 from vigilog.engine.opening import open_program
@@ -164,6 +165,7 @@ def test_a_folder_of_format_1(tmp_path: Path) -> None:
     with open_program(GRAPH, {"edge": [("a", "b")]}, data=folder) as db:
         db.apply({"insert": {"edge": [("b", "c")]}})
         history = db.file.history
+    as_format_3(folder)
     with closing(sqlite3.connect(folder / "vigilog.db", isolation_level=None)) as file:
         file.execute("DROP TABLE vigilog_subscriptions")
         file.execute("UPDATE vigilog_about SET value = 1 WHERE name = 'format'")

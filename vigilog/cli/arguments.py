@@ -80,7 +80,7 @@ def checked(path: Path) -> Checked:
     """A program's file, checked; its warnings are told."""
     found = check_program(read_program(path))
     for warning in found.warnings:
-        print(warning.render(found.program.text), file=sys.stderr)
+        print(warning.render(found.program.texts[warning.span.file]), file=sys.stderr)
     return found
 
 

@@ -70,9 +70,9 @@ class AsyncClient(Calling):
         """The text of the server's program."""
         return await self._do(calls.program())
 
-    async def define(self, text: str) -> Told:
-        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that."""
-        return await self._do(calls.define(text))
+    async def define(self, text: str, name: str = "definition") -> Told:
+        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that. Proofs and errors call the text by its `name`."""
+        return await self._do(calls.define(text, name))
 
     async def drop(self, name: str) -> Told:
         """Removes a relation that no other is derived from."""

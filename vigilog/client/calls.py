@@ -223,8 +223,9 @@ def program() -> Play[str]:
     return read((yield from asked(Request("GET", "/v1/program"))), _Program).text
 
 
-def define(text: str) -> Play[Told]:
-    return _told((yield from asked(Request("POST", "/v1/definitions", body=body({"text": text})), repeatable=False)))
+def define(text: str, name: str = "definition") -> Play[Told]:
+    said = {"text": text, "name": name}
+    return _told((yield from asked(Request("POST", "/v1/definitions", body=body(said)), repeatable=False)))
 
 
 def drop(name: str) -> Play[Told]:

@@ -39,10 +39,9 @@ from vigilog.executors.mixed import MixedViews
 from vigilog.executors.watch import Report
 from vigilog.files.place import Place, is_uri
 from vigilog.files.reader import files
-from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
-from vigilog.language.printer import show
 from vigilog.language.syntax import Program, atoms
+from vigilog.language.written import kept, read_again
 from vigilog.planning.layout import file_table
 from vigilog.planning.strategy import MATERIALIZED
 from vigilog.spark.snapshots import Written
@@ -95,9 +94,9 @@ class Durable(Filed):
             raise
 
     def _open(self, program: Program | None, facts: Given, settings: Mapping[str, Any], *, define: bool) -> None:
-        known = self.known_program()
-        text = show(program) if program else ""
-        if known and program and known != text and not define:
+        known, written = self.kept_program()
+        text, places = kept(program) if program else (known, written)
+        if known and known != text and not define:
             shown = changed_statements(known, text)
             raise DataError(
                 f"{self.folder} has another program; to change its definitions, say so (define=True, --define):\n{shown}", "program-changed"
@@ -106,8 +105,7 @@ class Durable(Filed):
             raise DataError(f"{self.folder} has data already; load more into it instead", "facts")
         if not known and program is None:
             raise DataError(f"{self.folder} has no program yet (make it with: vigilog init PROGRAM --data {self.folder})", "no-data")
-        current = check(known, "program").program if known else program
-        assert current is not None, "there is one or the other"
+        current = read_again(known, written) if known and known != text else read_again(text, places or written)
         with self.writing():
             for name, value in settings.items():
                 if value is not None:
@@ -115,6 +113,8 @@ class Durable(Filed):
             if not known:
                 self.write_program(current)
                 self.file.put("given", json.dumps(sorted(facts)))
+            elif known == text and places not in ("", written):
+                self.move_program(current)
             self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
@@ -122,9 +122,9 @@ class Durable(Filed):
             self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
                 check_keys(self.program, self.base)
-        if known and program and known != text:
+        if known and known != text:
             self.redefined = changed_statements(known, text)
-            self.redefinition = redefine(self, program)
+            self.redefinition = redefine(self, read_again(text, places))
 
     def _own_warehouse(self, stated: str) -> str:
         """A folder of this database's own in the warehouse that is stated, which it may share with others."""
@@ -199,7 +199,7 @@ class Durable(Filed):
         The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
         """
         with self.lock, damage(self.file.path):
-            return redefine(self, defined(self.whole_program(), text, name))
+            return redefine(self, read_again(*kept(defined(self.whole_program(), text, name))))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""

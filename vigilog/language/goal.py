@@ -101,7 +101,7 @@ def _asking(program: Program, rule: Rule, text: str) -> Program:
     """The declarations of a checked program, as if they had not been checked, and one rule."""
     answer = Declaration(rule.head.relation, ())
     plain = tuple(replace(known, attributes=tuple(replace(a, type=None) for a in known.attributes)) for known in program.declarations)
-    return Program(program.types, (*plain, answer), (), (rule,), "goal", text)
+    return Program(program.types, (*plain, answer), (), (rule,), {"goal": text})
 
 
 def _placed(findings: Sequence[Finding], text: str) -> list[Finding]:

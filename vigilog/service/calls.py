@@ -137,7 +137,7 @@ def calls(context: Context) -> APIRouter:
     async def define(request: Request, definition: models.Definition) -> Response:
         """Adds relations and rules, or replaces those that there are rules for; tells what views gain and lose by that."""
         rights_of(request).require_define()
-        tx = await hub.write(lambda: _changed(db.define, definition.text))
+        tx = await hub.write(lambda: _changed(db.define, definition.text, definition.name))
         return answered({"tx": tx, "views": await hub.read(_noted, tx)})
 
     @router.delete("/definitions/{name}", response_model=models.Told)
@@ -147,9 +147,9 @@ def calls(context: Context) -> APIRouter:
         tx = await hub.write(lambda: _changed(db.drop, name))
         return answered({"tx": tx, "views": await hub.read(_noted, tx)})
 
-    def _changed(change: Callable[[str], object], what: str) -> int:
+    def _changed(change: Callable[..., object], *what: str) -> int:
         with db.lock:
-            change(what)
+            change(*what)
             return db.tx
 
     @router.post("/loads", response_model=models.Told)

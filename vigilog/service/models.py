@@ -86,6 +86,7 @@ class Definition(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     text: str = Field(examples=["p(x) :- q(x), x > 2."], max_length=10_000_000)
+    name: str = Field(default="definition", examples=["more.dl"], pattern=r"^[^\x00-\x1f\x7f]{1,200}$")  # what places call the text
 
 
 class Load(BaseModel):
