@@ -209,7 +209,7 @@ class SparkViews:
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it."""
         with self._working("proving"):
-            return reading.proofs(self.program, relation, rows, self.snapshots)
+            return reading.proofs(self.frames.session, self.program, relation, rows, self.snapshots, self.watch, self.stats)
 
     def attach(self) -> None:
         """Nobody else works on frames."""
