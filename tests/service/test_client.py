@@ -72,7 +72,10 @@ def test_calls(shared: Served) -> None:
         proof = client.why('closure("a", "c")')
         assert proof is not None
         assert proof.text().splitlines()[-1].endswith('└─ edge("b", "c")')
-        assert client.why('closure("c", "a")') is None
+        assert client.why('closure("c", "a")') is None and client.why_not('closure("a", "c")') is None
+        reason = client.why_not('closure("a", "z")', depth=2)
+        assert reason is not None and reason.text().count('edge("b", "z") is not there; near: edge("b", "c")') == 1
+        assert reason.rules[1].place == proof.place, "of the same rule"
         again = [client.why('closure("a", "c")') for _ in range(3)]
         assert [found and found.text() for found in again] == [proof.text()] * 3
         preview = client.what_if(delete=edges("bc"))

@@ -73,6 +73,7 @@ def test_each_state_is_of_one_transaction(tmp_path: Path, strategy: str) -> None
             goal = parse_goal(db.program, "closure(0, 3)")
             with db.reading(goal) as state:
                 assert (state.why(goal) is not None) == (state.tx >= 3)
+                assert state.tx >= 3 or state.why_not(goal).rules
 
         together(write, read(whole), read(slices), read(proofs), read(slices))
         assert db.tx == CHAIN and db.verify().problems == []

@@ -14,6 +14,7 @@ import typer
 from vigilog.cli.arguments import ProgramFactsOption, ProgramFolderOrAddress, TokenOption, examples, is_address, opened, pairs, print_rows
 from vigilog.core.errors import UsageError
 from vigilog.core.proofs import Proof
+from vigilog.core.whynot import WhyNot
 from vigilog.engine.subscribed import subscribed
 from vigilog.engine.watch import to_line
 
@@ -140,9 +141,9 @@ def ask(url: str, token: str | None, goal: str, at: int | None) -> None:
     print_rows(answer.columns.types, answer)
 
 
-def why(url: str, token: str | None, goal: str) -> Proof | None:
+def why(url: str, token: str | None, goal: str, depth: int) -> Proof | WhyNot | None:
     with connect(url, token) as client:
-        return client.why(goal)
+        return client.why(goal) or (client.why_not(goal, depth) if depth else None)
 
 
 def what_if(url: str, token: str | None, transaction: str) -> None:

@@ -25,6 +25,7 @@ from vigilog.client.wishes import Following, Holding, What, followed, held, name
 from vigilog.core.errors import ConnectionLost, UsageError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Value
+from vigilog.core.whynot import WhyNot
 
 T = TypeVar("T")
 
@@ -57,6 +58,10 @@ class AsyncClient(Calling):
     async def why(self, goal: str) -> Proof | None:
         """A proof of an atom; None if it does not hold."""
         return await self._do(calls.why(goal))
+
+    async def why_not(self, goal: str, depth: int = 1) -> WhyNot | None:
+        """Why an atom does not hold, down to some levels of rules; None if it holds."""
+        return await self._do(calls.why_not(goal, depth))
 
     async def views(self) -> list[Described]:
         """The views that can be read and followed."""

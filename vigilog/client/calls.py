@@ -17,6 +17,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError, VigilogError
 from vigilog.core.proofs import Proof, read_proof
 from vigilog.core.values import Value
+from vigilog.core.whynot import WhyNot, read_why_not
 from vigilog.protocol.messages import Column
 
 S = TypeVar("S")
@@ -66,6 +67,7 @@ class _Rows(msgspec.Struct):
 
 class _Why(msgspec.Struct):
     proof: dict[str, Any] | None
+    why_not: dict[str, Any] | None = None
 
 
 class _Program(msgspec.Struct):
@@ -215,8 +217,13 @@ def _answer(said: _Rows) -> Answer:
 
 
 def why(goal: str) -> Play[Proof | None]:
-    said = read((yield from asked(Request("GET", "/v1/why", (("goal", goal),)))), _Why)
+    said = read((yield from asked(Request("GET", "/v1/why", (("goal", goal), ("depth", "0"))))), _Why)
     return None if said.proof is None else read_proof(said.proof)
+
+
+def why_not(goal: str, depth: int) -> Play[WhyNot | None]:
+    said = read((yield from asked(Request("GET", "/v1/why", (("goal", goal), ("depth", str(depth)))))), _Why)
+    return None if said.why_not is None else read_why_not(said.why_not)
 
 
 def program() -> Play[str]:

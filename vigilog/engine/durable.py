@@ -16,6 +16,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
+from vigilog.core.whynot import WhyNot
 from vigilog.engine.backup import backup
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.definitions import changed_statements, defined, dropped
@@ -242,6 +243,10 @@ class Durable(Filed):
     def why(self, goal: str) -> Proof | None:
         with damage(self.file.path):
             return super().why(goal)
+
+    def why_not(self, goal: str, depth: int = 1) -> WhyNot | None:
+        with damage(self.file.path):
+            return super().why_not(goal, depth)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         with damage(self.file.path):

@@ -18,13 +18,15 @@ from vigilog.engine.step import Outcome
 from vigilog.engine.subscribers import remembered
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.engine.watch import delta_json
-from vigilog.language.goal import parse_goal
+from vigilog.language.goal import parse_atom, parse_goal
 from vigilog.planning.strategy import depends_on
 from vigilog.service import models
 from vigilog.service.access import Rights
 from vigilog.service.context import REFUSALS, Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.slices import spelled
+
+MOST_LEVELS = 8  # of rules are looked at to say why something does not hold
 
 
 def calls(context: Context) -> APIRouter:
@@ -110,22 +112,23 @@ def calls(context: Context) -> APIRouter:
         return {"db": hub.history, "tx": tx, "columns": columns, "rows": spelled(types, shown, integers)}  # type: ignore[arg-type]  # lists do, too
 
     @router.get("/why", response_model=models.Reason)
-    async def why(request: Request, goal: Annotated[str, Query(max_length=4_000)]) -> Response:
-        """A proof of an atom from base facts, null if it does not hold."""
+    async def why(
+        request: Request, goal: Annotated[str, Query(max_length=4_000)], depth: Annotated[int, Query(ge=0, le=MOST_LEVELS)] = 1
+    ) -> Response:
+        """A proof of an atom from base facts; of one that does not hold, why not, down to some levels of rules."""
         rights = rights_of(request)
         async with hub.first:
-            return answered(await hub.read(_why, goal, rights))
+            return answered(await hub.read(_why, goal, depth, rights))
 
-    def _why(text: str, rights: Rights) -> dict[str, Any]:
+    def _why(text: str, depth: int, rights: Rights) -> dict[str, Any]:
         hub.reads(text)
-        goal = parse_goal(db.program, text)
-        if not goal.of_atom:
-            raise DataError('why takes one atom, like closure("a", "b")', "goal")
+        goal = parse_atom(db.program, text)
         shown = {name for name in depends_on(db.plain, goal.of_atom) | {goal.of_atom} if name in db.program.relations}
         rights.require_read(shown)  # a proof shows rows of all that the atom rests on
         with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
             proof = state.why(goal)
-            return {"tx": state.tx, "proof": proof and proof.json()}
+            failed = state.why_not(goal, depth) if depth and proof is None else None
+            return {"tx": state.tx, "proof": proof and proof.json(), "why_not": failed and failed.json()}
 
     @router.get("/program", response_model=models.Text)
     async def program(request: Request) -> Response:

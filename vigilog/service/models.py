@@ -80,6 +80,7 @@ class Question(BaseModel):
 class Reason(BaseModel):
     tx: int
     proof: dict[str, Any] | None
+    why_not: dict[str, Any] | None
 
 
 class Definition(BaseModel):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.embedded.why import provable, questions
@@ -18,7 +18,7 @@ from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.frames import Frames, new_tag
 from vigilog.executors.spark.machine import FrameMachine
-from vigilog.executors.spark.stored import Snapshot, among, apart, rows_of
+from vigilog.executors.spark.stored import Snapshot, among, apart, nearest, rows_of
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Declaration, Program
@@ -172,15 +172,28 @@ class SparkReader:
 
     def answers(self, goal: Goal) -> set[Row]:
         with self._bounded():
-            asking = asked(self.program, goal)
-            asking = relevant(asking, [goal.declaration.relation])
-            given = self._given(relevant(unstored(asking, self.snapshots), [goal.declaration.relation]).relations)
-            return answers(self.session, asking, goal.declaration, self.stored, given, self.watch, Stats("spark"), self.watch.max_rows)
+            return self._answers(goal, self.watch.max_rows)
+
+    def _answers(self, goal: Goal, budget: int | None) -> set[Row]:
+        asking = asked(self.program, goal)
+        asking = relevant(asking, [goal.declaration.relation])
+        given = self._given(relevant(unstored(asking, self.snapshots), [goal.declaration.relation]).relations)
+        return answers(self.session, asking, goal.declaration, self.stored, given, self.watch, Stats("spark"), budget)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         with self._bounded():
             needed = relevant(self.program, [relation])
             return proofs(self.session, needed, relation, rows, self._given(needed.relations), self.watch, Stats("spark"))
+
+    def some(self, goal: Goal, budget: int) -> set[Row]:
+        """See `Asked`."""
+        with self._bounded():
+            return self._answers(goal, budget if self.watch.max_rows is None else min(budget, self.watch.max_rows))
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """See `Asked`. Nothing is derived for it."""
+        with self._bounded():
+            return nearest(self._given([relation])[relation], bound, most) if relation in self.snapshots else set()
 
     def stop(self, reason: Exception) -> None:
         """Ends what another thread reads; there it raises this."""

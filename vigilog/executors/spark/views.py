@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark import demand
@@ -210,6 +210,17 @@ class SparkViews:
         """For each row of a relation a proof of it."""
         with self._working("proving"):
             return reading.proofs(self.frames.session, self.program, relation, rows, self.snapshots, self.watch, self.stats)
+
+    def some(self, goal: Goal, budget: int) -> set[Row]:
+        """See `Asked`."""
+        with self._working("asking"):
+            asking, own = reading.asked(self.program, goal), goal.declaration
+            return reading.answers(self.frames.session, asking, own, self.stored, self.snapshots, self.watch, self.stats, budget)
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """See `Asked`. Nothing is derived for it."""
+        with self._working(f"looking for rows of {relation}"):
+            return keeping.nearest(self.snapshots[relation], bound, most) if relation in self.snapshots else set()
 
     def attach(self) -> None:
         """Nobody else works on frames."""
