@@ -41,7 +41,9 @@ from vigilog.rewriting.demand import names_of, needs_of
 FEW = 3  # ways of a rule, and rows near to one that is missing, are shown
 MOST_RULES = 50  # of a relation are looked at
 MOST_DERIVED = 100_000  # rows are derived for one question
-MOST_QUESTIONS = 100  # are asked altogether
+MOST_QUESTIONS = 300  # are asked altogether
+MUCH = "there is too much to look at; bind more columns, or ask for a literal of it alone"
+ENOUGH = "not looked at, after so many others; ask for a literal of it alone"
 
 
 class Asked(Protocol):
@@ -85,8 +87,8 @@ class _Search:
             case Negation(literal=Atom() as atom):
                 there = [_fact(atom, row) for row in self.rows(atom)]
                 return WhyNot(text, "does not hold" + (f": there is {', '.join(there)}" if there else ""))
-            case Constraint(args=(known, Aggregate() as aggregate)):
-                return WhyNot(text, self.compared(known, aggregate))
+            case Constraint(args=(_, Aggregate() as aggregate)):
+                return WhyNot(text, self.compared(aggregate))
             case Constraint() | Negation(literal=Constraint()):
                 return WhyNot(text, _compared(literal))
         return WhyNot(text, "does not hold")
@@ -127,14 +129,15 @@ class _Search:
         bound = {column: arg.value for column, arg in enumerate(atom.args) if isinstance(arg, Constant)}
         return sorted_rows(self.answers(goal_of(self.program, atom.relation, bound)) or ())[:FEW]
 
-    def compared(self, known: Term, aggregate: Aggregate) -> str:
+    def compared(self, aggregate: Aggregate) -> str:
         """What is to be said of an aggregate that has not the value it should have."""
-        value = Variable("value", aggregate.type)
+        taken = names(aggregate, into_aggregates=True)
+        value = Variable(next(name for number in count(1) if (name := f"value{number}") not in taken), aggregate.type)
         found = self.answers(goal_of_body(self.program, (Constraint("=", (value, aggregate)),), [value]))
         if found is None:
             return "does not hold"
         if not found:
-            return f"has no value: there is nothing to take the {aggregate.op} of"
+            return "has no value" + (": it ranges over nothing" if aggregate.op in ("min", "max", "mean") else "")
         return f"does not hold: it is {show_term(_constant(next(iter(found))[0], value))}"
 
     # -- rules
@@ -145,8 +148,7 @@ class _Search:
         for rule in rules:
             found = self.failing(rule, atom)
             if found is None:
-                note = "there is too much to look at; bind more columns, or ask for a literal of it alone"
-                return Attempt(show_statement(source), str(source.span), note=note)
+                return Attempt(show_statement(source), str(source.span), note=ENOUGH if self.questions > MOST_QUESTIONS else MUCH)
             for holds, fails in found:
                 ways.setdefault((*holds, fails), tuple(map(show_literal, holds)))
         shown = [Way(holds, self.literal(way[-1], depth - 1)) for way, holds in list(ways.items())[:FEW]]
