@@ -74,7 +74,10 @@ def test_calls(shared: Served) -> None:
         proof = client.why('closure("a", "c")')
         assert proof is not None
         assert proof.text().splitlines()[-1].endswith('└─ edge("b", "c")')
-        assert client.why('closure("c", "a")') is None
+        assert client.why('closure("c", "a")') is None and client.why_not('closure("a", "c")') is None
+        reason = client.why_not('closure("a", "z")', depth=2)
+        assert reason is not None and reason.text().count('edge("b", "z") is not there; near: edge("b", "c")') == 1
+        assert reason.rules[1].place == proof.place, "of the same rule"
         again = [client.why('closure("a", "c")') for _ in range(3)]
         assert [found and found.text() for found in again] == [proof.text()] * 3
         preview = client.what_if(delete=edges("bc"))
@@ -82,8 +85,10 @@ def test_calls(shared: Served) -> None:
         assert client.tell({"delete": edges("bc")}).tx == last + 2
         assert client.define(".decl loop(x: symbol)\n.output loop\nloop(x) :- closure(x, x).").tx == last + 3
         assert "loop" in client.program()
-        assert client.drop("loop").tx == last + 4
-        assert client.status()["tx"] == last + 4
+        assert client.define('\n\nloop("a") :- true.', "rules/loops.dl").tx == last + 4
+        assert (found := client.why('loop("a")')) is not None and found.place == "loops.dl:3:1"
+        assert client.drop("loop").tx == last + 5
+        assert client.status()["tx"] == last + 5
 
 
 def test_refused_calls_have_the_servers_code(shared: Served) -> None:

@@ -66,7 +66,17 @@ def test_calls_take_an_address(shared: Served) -> None:
     assert vigilog("ask", shared.url, 'closure("a", y)').stdout == "a\tb\n"
     assert vigilog("ask", shared.url, 'closure("a", y)', "--at", str(first)).stdout == "a\tb\na\tc\n"
     assert vigilog("why", shared.url, 'closure("a", "b")').stdout.splitlines()[1] == '└─ edge("a", "b")'
-    assert vigilog("why", shared.url, 'closure("c", "b")').stdout == 'closure("c", "b") does not hold\n'
+    assert vigilog("why", shared.url, 'closure("c", "b")', "--depth", "0").stdout == 'closure("c", "b") does not hold\n'
+    reason = vigilog("why", shared.url, 'closure("c", "b")')
+    assert (reason.returncode, reason.stdout.splitlines()[:3]) == (
+        0,
+        [
+            'closure("c", "b") does not hold; near: closure("a", "b")',
+            "├─ closure(x, y) :- edge(x, y).   (program.dl:6:1)",
+            '│  └─ edge("c", "b") is not there; near: edge("a", "b")',
+        ],
+    )
+    assert json.loads(vigilog("why", shared.url, 'closure("c", "b")', "--json").stdout)["holds"] is False
     assert json.loads(vigilog("why", shared.url, 'closure("a", "b")', "--json").stdout)["because"] == [{"literal": 'edge("a", "b")'}]
     preview = vigilog("what-if", shared.url, '{"delete": {"edge": [["a", "b"]]}}')
     assert json.loads(preview.stdout)["views"]["closure"] == {"plus": [], "minus": [["a", "b"]]}

@@ -115,7 +115,7 @@ class Judge:
 
     def _with(self, rules: tuple[Rule, ...]) -> Program:
         plain = tuple(replace(d, attributes=tuple(replace(a, type=None) for a in d.attributes)) for d in self.program.declarations)
-        return Program(self.program.types, plain, (), rules, "proof", "")
+        return Program(self.program.types, plain, (), rules, {"proof": ""})
 
 
 def _narrowed(body: tuple[Literal, ...]) -> tuple[Literal, ...]:

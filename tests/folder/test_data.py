@@ -72,6 +72,15 @@ def test_ask_why_and_what_if_take_a_data_folder(folder: Path) -> None:
     assert vigilog(folder, "ask", "d", 'closure("a", y)').out == "a\tb\na\tc\na\td\n"
     assert vigilog(folder, "ask", "d", 'closure("a", y)', "--at", "0").out == "a\tb\na\tc\n"
     assert vigilog(folder, "why", "d", 'closure("c", "d")').out.startswith('closure("c", "d")   by closure(x, y) :- edge(x, y).')
+    assert vigilog(folder, "why", "d", 'closure("d", "a")', "--depth", "2") == Ended(
+        0,
+        'closure("d", "a") does not hold\n'
+        "├─ closure(x, y) :- edge(x, y).   (p.dl:5:1)\n"
+        '│  └─ edge("d", "a") is not there\n'
+        "└─ closure(x, y) :- edge(x, z), closure(z, y).   (p.dl:6:1)\n"
+        '   └─ edge("d", z) has no row\n',
+        "",
+    )
     said = vigilog(folder, "what-if", "d", '{"delete": {"edge": [["c", "d"]]}}').out
     assert json.loads(said)["views"]["closure"]["minus"] == [["a", "d"], ["b", "d"], ["c", "d"]]
     assert vigilog(folder, "view", "d", "edge").out == "a\tb\nb\tc\nc\td\n", "nothing was applied"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.folder.test_faults import PROGRAM
+from tests.folder.test_places import as_format_3
 from tests.folder.test_threads import together
 from tests.golden import GRAPH
 from vigilog.core.errors import DataError, Stopped
@@ -72,6 +73,7 @@ def test_each_state_is_of_one_transaction(tmp_path: Path, strategy: str) -> None
             goal = parse_goal(db.program, "closure(0, 3)")
             with db.reading(goal) as state:
                 assert (state.why(goal) is not None) == (state.tx >= 3)
+                assert state.tx >= 3 or state.why_not(goal).rules
 
         together(write, read(whole), read(slices), read(proofs), read(slices))
         assert db.tx == CHAIN and db.verify().problems == []
@@ -164,6 +166,7 @@ def test_a_folder_of_format_1(tmp_path: Path) -> None:
     with open_program(GRAPH, {"edge": [("a", "b")]}, data=folder) as db:
         db.apply({"insert": {"edge": [("b", "c")]}})
         history = db.file.history
+    as_format_3(folder)
     with closing(sqlite3.connect(folder / "vigilog.db", isolation_level=None)) as file:
         file.execute("DROP TABLE vigilog_subscriptions")
         file.execute("UPDATE vigilog_about SET value = 1 WHERE name = 'format'")

@@ -10,12 +10,13 @@ from unittest.mock import patch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.engine.proofs import Judge
 from tests.properties.programs import Facts, Transaction, changes, programs
 from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.engine.database import Database
-from vigilog.executors.spark import demand, frames, stored
+from vigilog.executors.spark import demand, frames, reader, stored
 from vigilog.executors.spark.views import SparkViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
@@ -100,3 +101,18 @@ def test_the_inverse_goes_back(data: st.DataObject) -> None:
         whole = {name: between(rows, database.rows(name)) for name, rows in before.items()}
         back = {"delete": {n: list(d.plus) for n, d in whole.items()}, "insert": {n: list(d.minus) for n, d in whole.items()}}
         assert database.apply(back) == {name: delta.inverse() for name, delta in found.items() if delta}
+
+
+@examples(2)
+@given(st.data())
+def test_proofs_are_sought_by_questions(data: st.DataObject) -> None:
+    """Where no table is small enough to come here as a whole."""
+    text, facts = data.draw(programs())
+    program, way, strategy = check(text).program, data.draw(st.sampled_from(sorted(LIMITS))), data.draw(STRATEGY)
+    with limits(way), patch.object(reader, "FEW_ROWS", 0), Database(program, facts, strategy, "spark") as database:
+        judge = Judge(database.program, stated(database))
+        for name in program.outputs[-2:]:
+            rows = sorted(judge.state[name])[:5]
+            absent = [tuple(9 if isinstance(cell, int) else "z" for cell in row) for row in rows[:1] if row]
+            proofs = [proof and judge.check(proof.json()) for proof in database.proofs(name, [*rows, *absent])]
+            assert proofs == [(name, row) for row in rows] + [None] * len(absent)

@@ -87,7 +87,7 @@ def checked(path: Path) -> Checked:
 
     found = check(read_program(path))
     for warning in found.warnings:
-        print(warning.render(found.program.text), file=sys.stderr)
+        print(warning.render(found.program.texts[warning.span.file]), file=sys.stderr)
     return found
 
 

@@ -42,6 +42,8 @@ from vigilog.core.errors import ProgramError, UsageError, VigilogError, counted
 from vigilog.explain.show import Show
 
 if TYPE_CHECKING:
+    from vigilog.core.proofs import Proof
+    from vigilog.core.whynot import WhyNot
     from vigilog.engine.evaluate import Finished
 
 app = typer.Typer(
@@ -172,25 +174,29 @@ def ask(
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
 
 
-@app.command(epilog=examples("""vigilog why graph.dl -F facts 'closure("e", "c")'"""))
+@app.command(
+    epilog=examples("""vigilog why graph.dl -F facts 'closure("e", "c")'""", """vigilog why ./data 'closure("c", "e")' --depth 2""")
+)
 def why(
     program: ProgramFolderOrAddress,
     goal: GoalArgument,
     facts: ProgramFactsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the proof as JSON.")] = False,
+    depth: Annotated[int, typer.Option(min=0, max=8, metavar="N", help="How many levels of rules to look at for what does not hold.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
     token: TokenOption = None,
 ) -> None:
-    """Shows a proof of an atom from base facts, with the rules' places. Of an atom with variables, the first row that holds."""
+    """Shows a proof of an atom from base facts, with the rules' places. Of an atom with variables, the first row that holds; of one that does not hold, what each rule lacks."""
+    reason: Proof | WhyNot | None
     if is_address(program):
         _without(facts)
-        proof = remote.why(program, token, goal)
+        reason = remote.why(program, token, goal, depth)
     else:
         with progress() as shown, opened(Path(program), facts, "external", shown.report) as database:
-            proof = database.why(goal)
+            reason = database.why(goal) or (database.why_not(goal, depth) if depth else None)
     if as_json:
-        print(json.dumps(proof.json() if proof else None, ensure_ascii=False))
+        print(json.dumps(reason.json() if reason else None, ensure_ascii=False))
     else:
-        print(proof.text() if proof else f"{goal.strip()} does not hold")
+        print(reason.text() if reason else f"{goal.strip()} does not hold")
 
 
 @app.command("what-if", epilog=examples("""vigilog what-if graph.dl -F facts '{"insert": {"edge": [["g", "a"]]}}'"""))

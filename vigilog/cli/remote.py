@@ -28,6 +28,7 @@ from vigilog.core.errors import UsageError
 if TYPE_CHECKING:
     from vigilog.client import Client, Event
     from vigilog.core.proofs import Proof
+    from vigilog.core.whynot import WhyNot
 
 app = typer.Typer()
 
@@ -150,9 +151,9 @@ def ask(url: str, token: str | None, goal: str, at: int | None) -> None:
     print_rows(answer.columns.types, answer, Progress())
 
 
-def why(url: str, token: str | None, goal: str) -> Proof | None:
+def why(url: str, token: str | None, goal: str, depth: int) -> Proof | WhyNot | None:
     with connect(url, token) as client:
-        return client.why(goal)
+        return client.why(goal) or (client.why_not(goal, depth) if depth else None)
 
 
 def what_if(url: str, token: str | None, transaction: str) -> None:

@@ -25,6 +25,7 @@ from vigilog.client.wishes import Following, Holding, What, followed, held, name
 from vigilog.core.errors import ConnectionLost, UsageError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Value
+from vigilog.core.whynot import WhyNot
 from vigilog.protocol.calls import Load
 
 T = TypeVar("T")
@@ -59,6 +60,10 @@ class AsyncClient(Calling):
         """A proof of an atom; None if it does not hold."""
         return await self._do(calls.why(goal))
 
+    async def why_not(self, goal: str, depth: int = 1) -> WhyNot | None:
+        """Why an atom does not hold, down to some levels of rules; None if it holds."""
+        return await self._do(calls.why_not(goal, depth))
+
     async def views(self) -> list[Described]:
         """The views that can be read and followed."""
         return await self._do(calls.views())
@@ -71,9 +76,9 @@ class AsyncClient(Calling):
         """The text of the server's program."""
         return await self._do(calls.program())
 
-    async def define(self, text: str) -> Told:
-        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that."""
-        return await self._do(calls.define(text))
+    async def define(self, text: str, name: str = "definition") -> Told:
+        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that. Proofs and errors call the text by its `name`."""
+        return await self._do(calls.define(text, name))
 
     async def drop(self, name: str) -> Told:
         """Removes a relation that no other is derived from."""

@@ -17,6 +17,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError, VigilogError
 from vigilog.core.proofs import Proof, read_proof
 from vigilog.core.values import Value
+from vigilog.core.whynot import WhyNot, read_why_not
 from vigilog.protocol import calls as protocol
 from vigilog.protocol.calls import NOT_NOW
 from vigilog.protocol.messages import read, write
@@ -153,16 +154,21 @@ def _rows(request: Request) -> Play[Answer]:
 
 
 def why(goal: str) -> Play[Proof | None]:
-    said = yield from answer(Request("GET", "/v1/why", (("goal", goal),)), protocol.Reason)
+    said = yield from answer(Request("GET", "/v1/why", (("goal", goal), ("depth", "0"))), protocol.Reason)
     return None if said.proof is None else read_proof(said.proof)
+
+
+def why_not(goal: str, depth: int) -> Play[WhyNot | None]:
+    said = yield from answer(Request("GET", "/v1/why", (("goal", goal), ("depth", str(depth)))), protocol.Reason)
+    return None if said.why_not is None else read_why_not(said.why_not)
 
 
 def program() -> Play[str]:
     return (yield from answer(Request("GET", "/v1/program"), protocol.Text)).text
 
 
-def define(text: str) -> Play[Told]:
-    return (yield from _told(Request("POST", "/v1/definitions", body=body(protocol.Definition(text))), repeatable=False))
+def define(text: str, name: str = "definition") -> Play[Told]:
+    return (yield from _told(Request("POST", "/v1/definitions", body=body(protocol.Definition(text, name))), repeatable=False))
 
 
 def drop(name: str) -> Play[Told]:

@@ -25,6 +25,7 @@ from vigilog.client.wishes import Following, Holding, What, followed, held, name
 from vigilog.core.errors import ConnectionLost, UsageError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Value
+from vigilog.core.whynot import WhyNot
 from vigilog.protocol.calls import Load
 
 T = TypeVar("T")
@@ -59,6 +60,10 @@ class Client(Calling):
         """A proof of an atom; None if it does not hold."""
         return self._do(calls.why(goal))
 
+    def why_not(self, goal: str, depth: int = 1) -> WhyNot | None:
+        """Why an atom does not hold, down to some levels of rules; None if it holds."""
+        return self._do(calls.why_not(goal, depth))
+
     def views(self) -> list[Described]:
         """The views that can be read and followed."""
         return self._do(calls.views())
@@ -71,9 +76,9 @@ class Client(Calling):
         """The text of the server's program."""
         return self._do(calls.program())
 
-    def define(self, text: str) -> Told:
-        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that."""
-        return self._do(calls.define(text))
+    def define(self, text: str, name: str = "definition") -> Told:
+        """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that. Proofs and errors call the text by its `name`."""
+        return self._do(calls.define(text, name))
 
     def drop(self, name: str) -> Told:
         """Removes a relation that no other is derived from."""

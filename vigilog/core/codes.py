@@ -50,7 +50,7 @@ RUNNING = {
     "limit": "A rule is larger than the executor can take: too many atoms, arguments, levels or steps.",
     "budget": "A transaction would derive more rows on demand than allowed, and `--strict` refuses to recompute.",
     "goal": "A goal is not of the shape that a command takes.",
-    "why": "A proof may rest on more rows than can be brought to one place.",
+    "why": "A proof may rest on more rows than can be brought to one place. Ask why a row holds that it is derived from: nearer to the facts there is less to look at.",
     "usage": "What was asked for makes no sense together. The exit status is 2.",
     "not-installed": "Packages are needed that this installation does not have; the command that installs them is told.",
 }

@@ -104,7 +104,7 @@ class Findings:
     def warnings(self) -> list[Finding]:
         return [item for item in self.items if item.warning]
 
-    def raise_errors(self, source: str) -> None:
+    def raise_errors(self, source: str | Mapping[str, str]) -> None:
         if self.errors:
             raise ProgramError(self.errors, source)
 
@@ -121,7 +121,7 @@ class ProgramError(VigilogError):
     def __init__(self, findings: Sequence[Finding], source: str | Mapping[str, str]) -> None:
         self.findings = sorted(findings, key=lambda found: (found.span.file, found.span.line, found.span.column))
         texts = {finding.span.file: source for finding in findings} if isinstance(source, str) else source
-        shown = [finding.render(texts[finding.span.file]) for finding in self.findings[:MOST_SHOWN]]
+        shown = [finding.render(texts.get(finding.span.file, "")) for finding in self.findings[:MOST_SHOWN]]
         more = len(self.findings) - len(shown)
         super().__init__("\n".join([*shown, f"… and {counted(more, 'more error')}"] if more else shown))
 

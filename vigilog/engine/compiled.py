@@ -90,7 +90,7 @@ def ensure_maintained(program: Program) -> None:
         for directive in program.directed("limitsize")
     ]
     if findings:
-        raise ProgramError(findings, program.text)
+        raise ProgramError(findings, program.texts)
 
 
 def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:

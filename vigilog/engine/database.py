@@ -14,6 +14,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type, sorted_rows
+from vigilog.core.whynot import WhyNot
 from vigilog.engine.changes import Changes, ViewChange
 from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.evaluate import ensure_known, joined, read
@@ -25,8 +26,9 @@ from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats, total
 from vigilog.executors.views import Views
 from vigilog.executors.watch import Report, TooManyRows, Watch
+from vigilog.executors.whynot import why_not
 from vigilog.files.place import Place
-from vigilog.language.goal import parse_goal
+from vigilog.language.goal import parse_atom, parse_goal
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program
 from vigilog.rewriting.maintenance.strategies import COUNTED, EXTERNAL, MATERIALIZED
@@ -247,11 +249,18 @@ class Database:
     def why(self, goal: str) -> Proof | None:
         """A proof of an atom from base facts; None if it does not hold. If it has variables, their first values that hold are taken."""
         with self.lock:
-            asked = parse_goal(self.program, goal)
-            if not asked.of_atom:
-                raise DataError('why takes one atom, like closure("a", "b")', "goal")
+            asked = parse_atom(self.program, goal)
             answers = sorted_rows(self.views.answers(asked))
             return self.proofs(asked.of_atom, answers[:1])[0] if answers else None
+
+    def why_not(self, goal: str, depth: int = 1) -> WhyNot | None:
+        """Why an atom does not hold: for each rule that could give it the first literal that fails, and rows near to it; None if it holds.
+
+        Below literals that fail because no rule gives them, the same for their rules, down to a `depth`.
+        """
+        with self.lock:
+            asked = parse_atom(self.program, goal)
+            return None if self.views.answers(asked) else why_not(self.plain, self.homes, self.views, asked, depth)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it; None if it has none."""

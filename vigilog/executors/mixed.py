@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.views import Settle, nothing
 from vigilog.language.goal import Goal
@@ -205,6 +205,18 @@ class MixedViews:
             return self.resident.proofs(relation, rows)
         with self._at_spark() as distant:
             return distant.proofs(relation, rows)
+
+    def some(self, goal: Goal, budget: int) -> Collection[Row]:
+        if not self._reads_far(goal):
+            return self.resident.some(goal, budget)
+        with self._at_spark() as distant:
+            return distant.some(goal, budget)
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> Collection[Row]:
+        if not self.is_far(relation):
+            return self.resident.nearest(relation, bound, most)
+        with self._at_spark() as distant:
+            return distant.nearest(relation, bound, most)
 
     def attach(self) -> None:
         self.resident.attach()

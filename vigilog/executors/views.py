@@ -7,7 +7,7 @@ from typing import Protocol
 
 from vigilog.core.delta import Delta
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.evaluation import Stats
 from vigilog.language.goal import Goal
 
@@ -49,6 +49,12 @@ class Views(Protocol):
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it, None if it has none."""
+
+    def some(self, goal: Goal, budget: int) -> Collection[Row]:
+        """The answers to a goal, see `Asked`."""
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> Collection[Row]:
+        """Rows near to one that is missing, see `Asked`."""
 
     def attach(self) -> None:
         """Goes on after others have worked on the same tables, and have failed."""

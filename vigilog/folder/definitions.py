@@ -5,18 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import ndiff
 
-from vigilog.core.errors import DataError, ProgramError
+from vigilog.core.errors import DataError
 from vigilog.engine.evaluate import ensure_known
 from vigilog.language.check import check
 from vigilog.language.parser import parse
-from vigilog.language.printer import show
 from vigilog.language.strata import dependencies
 from vigilog.language.syntax import Program
+from vigilog.language.written import making_room, written
 
 
 def defined(program: Program, text: str, name: str = "definition") -> Program:
     """The program with what a text declares and defines; the rules of relations that it has rules for are replaced, others stay.
 
+    >>> from vigilog.language.printer import show
     >>> old = check(".decl q(x: number) .decl p(x: number) .output p p(x) :- q(x), x > 1.").program
     >>> print(show(defined(old, "p(x) :- q(x), x > 2.")))
     .decl q(x: number)
@@ -24,18 +25,9 @@ def defined(program: Program, text: str, name: str = "definition") -> Program:
     .output p
     p(x) :- q(x), x > 2.
 
-    What is wrong is told at its place in the text, which has a `name`, or in the program as it was.
+    What is wrong is told at its place in the text, which has a `name`, or in the texts that the program was written in.
     """
-    new = parse(text, name)
-    try:
-        return check(show(_together(program, new)), "program").program
-    except ProgramError:
-        old = parse(show(program), "program")
-        try:
-            check(_together(old, new))
-        except ProgramError as error:
-            raise ProgramError(error.findings, {"program": old.text, name: text}) from None
-        raise
+    return check(_together(written(making_room(program, name)), parse(text, name))).program
 
 
 def _together(program: Program, new: Program) -> Program:
@@ -48,6 +40,7 @@ def _together(program: Program, new: Program) -> Program:
         declarations=(*(old for old in program.declarations if old.relation not in new.relations), *new.declarations),
         directives=(*(old for old in program.directives if (old.kind, old.relation) not in directed), *new.directives),
         rules=(*(rule for rule in program.rules if not any(head.relation in heads for head in rule.heads)), *new.rules),
+        texts={**program.texts, **new.texts},
     )
 
 

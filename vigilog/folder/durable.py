@@ -17,6 +17,7 @@ from vigilog.core.errors import DataError, UsageError, VigilogError
 from vigilog.core.extras import SPARK
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Type
+from vigilog.core.whynot import WhyNot
 from vigilog.engine.changes import ViewChange
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.evaluate import ensure_known, read
@@ -42,10 +43,9 @@ from vigilog.folder.reading.states import Question, Readers, State, reading
 from vigilog.folder.redefine import Definition
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
-from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
-from vigilog.language.printer import show
 from vigilog.language.syntax import Program, atoms
+from vigilog.language.written import kept, read_again
 from vigilog.planning.layout import file_table
 from vigilog.rewriting.maintenance.strategies import MATERIALIZED
 from vigilog.spark.snapshots import Written
@@ -98,9 +98,9 @@ class Durable(Filed):
             raise
 
     def _open(self, program: Program | None, facts: Given, settings: Mapping[str, Any], *, define: bool) -> None:
-        known = self.known_program()
-        text = show(program) if program else ""
-        if known and program and known != text and not define:
+        known, written = self.kept_program()
+        text, places = kept(program) if program else (known, written)
+        if known and known != text and not define:
             shown = changed_statements(known, text)
             raise DataError(
                 f"{self.folder} has another program; to change its definitions, say so (define=True, --define):\n{shown}", "program-changed"
@@ -109,8 +109,7 @@ class Durable(Filed):
             raise DataError(f"{self.folder} has data already; load more into it instead", "facts")
         if not known and program is None:
             raise DataError(f"{self.folder} has no program yet (make it with: vigilog init PROGRAM --data {self.folder})", "no-data")
-        current = check(known, "program").program if known else program
-        assert current is not None, "there is one or the other"
+        current = read_again(known, written) if known and known != text else read_again(text, places or written)
         with self.writing():
             for name, value in settings.items():
                 if value is not None:
@@ -118,6 +117,8 @@ class Durable(Filed):
             if not known:
                 self.write_program(current)
                 self.file.put("given", json.dumps(sorted(facts)))
+            elif known == text and places not in ("", written):
+                self.move_program(current)
             self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
@@ -125,9 +126,9 @@ class Durable(Filed):
             self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
                 check_keys(self.program, self.base)
-        if known and program and known != text:
+        if known and known != text:
             self.redefined = changed_statements(known, text)
-            self.redefinition = self._redefine(program)
+            self.redefinition = self._redefine(read_again(text, places))
 
     def _own_warehouse(self, stated: str) -> str:
         """A folder of this database's own in the warehouse that is stated, which it may share with others."""
@@ -186,7 +187,7 @@ class Durable(Filed):
         The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
         """
         with self.lock, damage(self.file.path):
-            return self._redefine(defined(self.whole_program(), text, name))
+            return self._redefine(read_again(*kept(defined(self.whole_program(), text, name))))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
@@ -232,6 +233,10 @@ class Durable(Filed):
     def why(self, goal: str) -> Proof | None:
         with damage(self.file.path):
             return super().why(goal)
+
+    def why_not(self, goal: str, depth: int = 1) -> WhyNot | None:
+        with damage(self.file.path):
+            return super().why_not(goal, depth)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         with damage(self.file.path):

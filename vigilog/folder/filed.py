@@ -22,9 +22,8 @@ from vigilog.executors.views import Views
 from vigilog.executors.watch import Report
 from vigilog.folder.backup import SEGMENTS
 from vigilog.folder.book import Book
-from vigilog.language.check import check
-from vigilog.language.printer import show
 from vigilog.language.syntax import Program
+from vigilog.language.written import kept, read_again
 from vigilog.planning.layout import file_table
 from vigilog.rewriting.maintenance.plan import plan
 from vigilog.rewriting.maintenance.strategies import MATERIALIZED
@@ -72,22 +71,37 @@ class Filed(Database):
             raise
 
     def known_program(self) -> str:
-        with self.lock:
-            found = self.file.connection.execute("SELECT text, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1").fetchone()
-        if found and zlib.crc32(found[0].encode()) != found[1]:
-            raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
-        return str(found[0]) if found else ""
+        """The program as it is printed; nothing if there is none yet."""
+        return self.kept_program()[0]
 
     def whole_program(self) -> Program:
         """The program as it was written, with the rows that it states."""
-        return check(self.known_program(), "program").program
+        return read_again(*self.kept_program())
+
+    def kept_program(self) -> tuple[str, str]:
+        """The program as it is printed, and where it was written (`language/written.py`)."""
+        latest = "SELECT text, written, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1"
+        with self.lock:
+            text, places, known = self.file.connection.execute(latest).fetchone() or ("", "", 0)
+        if _sum(text, places) != known:
+            raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
+        return text, places
 
     def write_program(self, program: Program) -> None:
         (last,) = self.file.connection.execute("SELECT max(tx) FROM vigilog_log").fetchone()
-        text = show(program)
+        text, places = kept(program)
         self.file.connection.execute(
-            "INSERT INTO vigilog_programs (tx, at, text, sum) VALUES (?, ?, ?, ?)",
-            (last or 0, time.time(), text, zlib.crc32(text.encode())),
+            "INSERT INTO vigilog_programs (tx, at, text, written, sum) VALUES (?, ?, ?, ?, ?)",
+            (last or 0, time.time(), text, places, _sum(text, places)),
+        )
+        self.file.seal()
+
+    def move_program(self, program: Program) -> None:
+        """The same program was written anew: its statements have other places."""
+        text, places = kept(program)
+        latest = "(SELECT max(version) FROM vigilog_programs)"
+        self.file.connection.execute(
+            f"UPDATE vigilog_programs SET written = ?, sum = ? WHERE version = {latest}", (places, _sum(text, places))
         )
         self.file.seal()
 
@@ -156,3 +170,7 @@ class Filed(Database):
                 views.attach()
         if kept and self.views is not views:
             views.close()
+
+
+def _sum(text: str, places: str) -> int:
+    return zlib.crc32(places.encode(), zlib.crc32(text.encode()))

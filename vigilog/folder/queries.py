@@ -69,7 +69,7 @@ class Queries:
         added = set()
         for name, (text, _) in self.known.items():
             try:
-                program = defined(program, text)
+                program = defined(program, text, name)
                 added.add(name)
             except ProgramError:  # of another program: `keep` forgets it
                 continue

@@ -37,7 +37,7 @@ def check(program: Program | str, name: str = "program") -> Checked:
     for rule in program.rules:
         check_safety(rule, findings)
     check_stratified(program, findings)
-    findings.raise_errors(program.text)
+    findings.raise_errors(program.texts)
     _warn(program, findings)
     warnings = sorted(findings.warnings, key=lambda found: (found.span.line, found.span.column))
     return Checked(typed, tuple(warnings))

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from vigilog.core.errors import Finding, ProgramError
+from vigilog.core.errors import DataError, Finding, ProgramError
 from vigilog.core.spans import Span
 from vigilog.core.values import Value
 from vigilog.language.check import check
@@ -67,6 +67,14 @@ def parse_goal(program: Program, text: str) -> Goal:
     return Goal(replace(checked, heads=(head,)), Declaration(name, attributes), relation)
 
 
+def parse_atom(program: Program, text: str) -> Goal:
+    """A goal that is a single atom. Raises DataError if it is another."""
+    goal = parse_goal(program, text)
+    if not goal.of_atom:
+        raise DataError('why takes one atom, like closure("a", "b")', "goal")
+    return goal
+
+
 def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None = None) -> Goal:
     """The goal that asks for the rows of a relation, all or those with some values in some columns.
 
@@ -81,6 +89,20 @@ def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None =
         for column, type_ in enumerate(declaration.types)
     )
     return Goal(Rule((Atom(name, args),), (Atom(relation, args),)), Declaration(name, declaration.attributes), relation)
+
+
+def goal_of_body(program: Program, body: tuple[Literal, ...], shown: Sequence[Variable]) -> Goal:
+    """The goal that asks for the values of some variables for which typed literals hold.
+
+    >>> from vigilog.language.check import check
+    >>> from vigilog.language.printer import show_statement
+    >>> program = check('.decl edge(x: symbol, y: symbol) .decl p(x: symbol) p(y) :- edge("a", y), !edge(y, "a").').program
+    >>> body = program.rules[0].body
+    >>> show_statement(goal_of_body(program, body, list(variables(body[0]))).rule)
+    'answer(y) :- edge("a", y), !edge(y, "a").'
+    """
+    name = _unused("answer", program)
+    return Goal(Rule((Atom(name, tuple(shown)),), body), Declaration(name, tuple(map(_attribute, shown))))
 
 
 def _body(text: str) -> tuple[Literal, ...]:
@@ -101,7 +123,7 @@ def _asking(program: Program, rule: Rule, text: str) -> Program:
     """The declarations of a checked program, as if they had not been checked, and one rule."""
     answer = Declaration(rule.head.relation, ())
     plain = tuple(replace(known, attributes=tuple(replace(a, type=None) for a in known.attributes)) for known in program.declarations)
-    return Program(program.types, (*plain, answer), (), (rule,), "goal", text)
+    return Program(program.types, (*plain, answer), (), (rule,), {"goal": text})
 
 
 def _placed(findings: Sequence[Finding], text: str) -> list[Finding]:

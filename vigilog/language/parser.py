@@ -39,7 +39,7 @@ def parse(text: str, name: str = "program") -> Program:
     def kept(kind: type) -> tuple[Any, ...]:
         return tuple(statement for statement in statements if isinstance(statement, kind))
 
-    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), name, text, kept(Ignored))
+    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), {name: text}, kept(Ignored))
 
 
 def read_program(path: str | Path) -> Program:

@@ -197,8 +197,9 @@ class Program:
     declarations: tuple[Declaration, ...] = ()
     directives: tuple[Directive, ...] = ()
     rules: tuple[Rule, ...] = ()
-    name: str = field(default="program", compare=False)
-    text: str = field(default="", compare=False, repr=False)
+    texts: Mapping[str, str] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # what it was written in, by the names that places have
     ignored: tuple[Ignored, ...] = ()
 
     @cached_property

@@ -132,7 +132,7 @@ class _Builder:
 
     def too_deep(self) -> ProgramError:
         message = f"the rule computes values from each other in more than {MOST_NESTED} steps; name a part of it as a relation of its own"
-        return ProgramError([Finding("limit", message, self.rule.source.span)], self.layout.program.text)
+        return ProgramError([Finding("limit", message, self.rule.source.span)], self.layout.program.texts)
 
     def table(self, atom: Atom, position: int | None) -> str:
         if position is not None and self.choice.table is not None:

@@ -73,6 +73,7 @@ class Preview(Struct, frozen=True):
 
 class Definition(Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(max_length=10_000_000, examples=["p(x) :- q(x), x > 2."])]
+    name: Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,200}$", examples=["more.dl"])] = "definition"  # what places call the text
 
 
 class Load(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -126,6 +127,7 @@ class Question(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
 class Reason(Struct, frozen=True):
     tx: Position
     proof: dict[str, Any] | None
+    why_not: dict[str, Any] | None = None  # if there is no proof
 
 
 class Text(Struct, frozen=True):

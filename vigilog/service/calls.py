@@ -18,7 +18,7 @@ from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.folder.positions import remembered
-from vigilog.language.goal import parse_goal
+from vigilog.language.goal import parse_atom, parse_goal
 from vigilog.protocol import calls as protocol
 from vigilog.protocol.messages import Sides, columns_of
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
@@ -32,6 +32,8 @@ from vigilog.service.spelling import read_spelled, spelled
 from vigilog.store.log import size
 
 EXAMPLE = {"delete": {"edge": [["b", "c"]]}, "insert": {"edge": [["h", "d"]]}}
+
+MOST_LEVELS = 8  # of rules are looked at to say why something does not hold
 
 
 def calls(context: Context) -> APIRouter:
@@ -111,22 +113,23 @@ def calls(context: Context) -> APIRouter:
         return protocol.Rowset(hub.history, tx, columns_of(goal.columns, types), spelled(types, json_rows(types, rows), integers))
 
     @router.get("/why", responses=answers(protocol.Reason))
-    async def why(request: Request, goal: Annotated[str, Query(max_length=4_000)]) -> Response:
-        """A proof of an atom from base facts, null if it does not hold."""
+    async def why(
+        request: Request, goal: Annotated[str, Query(max_length=4_000)], depth: Annotated[int, Query(ge=0, le=MOST_LEVELS)] = 1
+    ) -> Response:
+        """A proof of an atom from base facts; of one that does not hold, why not, down to some levels of rules."""
         rights = rights_of(request)
         async with hub.first:
-            return answered(await hub.read(_why, goal, rights))
+            return answered(await hub.read(_why, goal, depth, rights))
 
-    def _why(text: str, rights: Rights) -> protocol.Reason:
+    def _why(text: str, depth: int, rights: Rights) -> protocol.Reason:
         hub.reads(text)
-        goal = parse_goal(db.program, text)
-        if not goal.of_atom:
-            raise DataError('why takes one atom, like closure("a", "b")', "goal")
+        goal = parse_atom(db.program, text)
         shown = {name for name in depends_on(db.plain, goal.of_atom) | {goal.of_atom} if name in db.program.relations}
         rights.require_read(shown)  # a proof shows rows of all that the atom rests on
         with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
             proof = state.why(goal)
-            return protocol.Reason(state.tx, None if proof is None else proof.json())
+            failed = state.why_not(goal, depth) if depth and proof is None else None
+            return protocol.Reason(state.tx, proof.json() if proof else None, failed.json() if failed else None)
 
     @router.get("/program", responses=answers(protocol.Text))
     async def program(request: Request) -> Response:
@@ -138,7 +141,8 @@ def calls(context: Context) -> APIRouter:
     async def define(request: Request) -> Response:
         """Adds relations and rules, or replaces those that there are rules for; tells what views gain and lose by that."""
         rights_of(request).require_define()
-        return await _redefined(db.define, (await context.taken(request, protocol.Definition)).text)
+        definition = await context.taken(request, protocol.Definition)
+        return await _redefined(db.define, definition.text, definition.name)
 
     @router.delete("/definitions/{name}", responses=answers(protocol.Told))
     async def drop(request: Request, name: str) -> Response:
@@ -146,10 +150,10 @@ def calls(context: Context) -> APIRouter:
         rights_of(request).require_define()
         return await _redefined(db.drop, name)
 
-    async def _redefined(change: Callable[[str], object], what: str) -> Response:
+    async def _redefined(change: Callable[..., object], *what: str) -> Response:
         def changed() -> int:
             with db.lock:
-                change(what)
+                change(*what)
                 return db.tx
 
         tx = await hub.write(changed)

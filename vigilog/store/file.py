@@ -18,11 +18,13 @@ from typing import IO, Any
 from vigilog.core.errors import DataError
 
 NAME, LOCK = "vigilog.db", "lock"
-FORMAT = 3
+FORMAT = 4
+SEALED = 3  # since this format there is a sum of all that is small
 SUBSCRIPTIONS = """
 CREATE TABLE vigilog_subscriptions (owner TEXT NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, history TEXT NOT NULL, tx INTEGER, at REAL NOT NULL, PRIMARY KEY (owner, name)) WITHOUT ROWID, STRICT;
 """
-MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS, 2: ""}  # from a format to the next: SQL
+WRITTEN = "ALTER TABLE vigilog_programs ADD COLUMN written TEXT NOT NULL DEFAULT ''"
+MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS, 2: "", 3: WRITTEN}  # from a format to the next: SQL
 SUM = "sum"  # under this name the settings have the sum of all that is small
 SUMMED = (
     f"SELECT name, value FROM vigilog_about WHERE name <> '{SUM}' ORDER BY name",
@@ -34,7 +36,7 @@ SUMMED = (
 )
 SCHEMA = f"""
 CREATE TABLE vigilog_about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
-CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL, sum INTEGER NOT NULL) STRICT;
+CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL, sum INTEGER NOT NULL, written TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE vigilog_log (tx INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL) STRICT;
 CREATE TABLE vigilog_outbox (tx INTEGER NOT NULL, view TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (tx, view)) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_relations (name TEXT PRIMARY KEY, kind TEXT NOT NULL, known TEXT NOT NULL) WITHOUT ROWID, STRICT;
@@ -120,12 +122,13 @@ class DataFile:
         found = self.get("format")
         if isinstance(found, int) and found > FORMAT:
             raise DataError(f"{self.path} has format {found}, made by a later Vigilog; this one knows formats up to {FORMAT}", "format")
-        if found in MIGRATIONS and self.get(SUM) is None:
+        if self.get(SUM) is not None or found not in range(SEALED):
+            self.check_seal()
+        if found in MIGRATIONS:
             copy_file(self.path, self.folder / f"{NAME}.format{found}")
             with self._together():
                 self._run(" ".join(MIGRATIONS[number] for number in range(found, FORMAT)))
                 self.put("format", FORMAT)
-        self.check_seal()
 
     @contextmanager
     def _together(self) -> Iterator[None]:

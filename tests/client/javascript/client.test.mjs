@@ -34,7 +34,9 @@ describe("calls", AT_ONCE, () => {
     assert.deepEqual(await client.tell({ insert: { edge: [["a", "b"], ["b", "c"]] } }), { tx: 1, views: { closure: { plus: 3, minus: 0 } } });
     assert.deepEqual((await client.ask('closure("a", y)')).rows.map((row) => row.at(-1)).sort(), ["b", "c"]);
     assert.ok(JSON.stringify((await client.why('closure("a", "c")')).proof).includes("edge"));
-    assert.equal((await client.why('closure("c", "a")')).proof, null);
+    const missing = await client.why('closure("c", "a")', { depth: 2 });
+    assert.equal(missing.proof, null);
+    assert.equal(missing.why_not.rules[0].ways[0].fails.literal, 'edge("c", "a")');
     const preview = await client.whatIf({ delete: { edge: [["b", "c"]] } });
     assert.deepEqual(preview.views.closure.minus, [["a", "c"], ["b", "c"]]);
     const { tx, views } = await client.views();

@@ -74,6 +74,28 @@ export interface Answer<R extends Row = Row> {
   readonly rows: readonly R[];
 }
 
+/** Why an atom holds, or why it does not: one of the two is null. */
+export interface Reason {
+  readonly tx: number;
+  readonly proof: any;
+  readonly why_not: WhyNot | null;
+}
+
+/** A literal that does not hold, and for each rule that could give it the literals that fail. */
+export interface WhyNot {
+  readonly literal: string;
+  readonly holds: false;
+  readonly note: string;
+  readonly near: readonly string[];
+  readonly rules: readonly {
+    readonly rule: string;
+    readonly place: string;
+    readonly ways: readonly { readonly holds: readonly string[]; readonly fails: WhyNot }[];
+    readonly more: number;
+    readonly note?: string;
+  }[];
+}
+
 export interface Views extends Position {
   readonly views: readonly (Described & { readonly view: string; readonly strategy: string })[];
 }
@@ -168,7 +190,7 @@ export class Client {
   /** Commits a transaction, once, however often it had to be sent. */
   tell(transaction: Transaction, options?: CallOptions & { key?: string }): Promise<Committed>;
   ask<R extends Row = Row>(goal: string, options?: CallOptions & { at?: number }): Promise<Answer<R>>;
-  why(goal: string, options?: CallOptions): Promise<{ readonly tx: number; readonly proof: any }>;
+  why(goal: string, options?: CallOptions & { depth?: number }): Promise<Reason>;
   whatIf(transaction: Transaction, options?: CallOptions): Promise<Preview>;
   views(options?: CallOptions): Promise<Views>;
   view<R extends Row = Row>(name: string, options?: CallOptions & { bind?: Record<string, Value>; at?: number }): Promise<Answer<R> & Position>;

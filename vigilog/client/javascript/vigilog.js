@@ -58,7 +58,8 @@ export class Client {
     return this.#typed(await this.#post("v1/ask", { goal, at }, { ...options, query: this.#exact() }));
   }
 
-  why(goal, options) { return this.call("GET", "v1/why", { ...options, query: { goal } }); }
+  /** A proof of an atom; of one that does not hold, why not, down to `depth` levels of rules. */
+  why(goal, { depth, ...options } = {}) { return this.call("GET", "v1/why", { ...options, query: { goal, depth } }); }
 
   /** What a transaction would change, row by row, and what each subscription would be sent. */
   async whatIf(transaction, options) {

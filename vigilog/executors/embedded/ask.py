@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import assert_never
 
 from vigilog.core.values import Row, Value
-from vigilog.executors.embedded.demand import DemandMachine, Plan
+from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
 from vigilog.executors.embedded.statements import Source
 from vigilog.executors.embedded.tables import Tables, quote
-from vigilog.language.goal import Goal
+from vigilog.language.goal import Goal, goal_of
 from vigilog.language.syntax import (
     Aggregate,
     Attribute,
@@ -29,6 +30,7 @@ from vigilog.language.syntax import (
 from vigilog.rewriting.demand.magic import magic
 from vigilog.rewriting.passes import with_goal
 
+NEAR = 1_000  # rows are derived, at most, to find such as are near to one that is missing
 MOST_FORMS = 64  # of so many forms of goals the statements and work tables are kept
 
 
@@ -61,7 +63,8 @@ class Asker:
         """Makes the tables, indexes and statements for goals of this form."""
         self._prepared(form_of(goal)[0])
 
-    def answers(self, goal: Goal) -> list[Row]:
+    def answers(self, goal: Goal, budget: int | None = None) -> list[Row]:
+        """The answers to a goal, within a budget of its own or the one that all have."""
         self.derived = self.rounds = 0
         form, constants = form_of(goal)
         prepared = self._prepared(form)
@@ -69,13 +72,24 @@ class Asker:
             return []
         machine, plan, question = prepared
         try:
-            machine.budget = self.budget
+            machine.budget = self.budget if budget is None else budget
             machine.seed(question, [constants])
             machine.run(plan)
             return [row[len(constants) :] for row in machine.rows(goal.declaration.relation)]
         finally:
             self.derived, self.rounds = machine.derived, machine.rounds
             machine.clear()
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """Rows of a relation that agree with the values of some columns. Of one that must be derived, those that differ in one of them, if that are few."""
+        if relation in self.stored or all(rule.head.relation != relation for rule in self.program.rules):
+            return self.tables.nearest(relation, bound, most)
+        found: set[Row] = set()
+        for column in bound if len(bound) > 1 else ():
+            others = {other: value for other, value in bound.items() if other != column}
+            with suppress(OverBudget):
+                found.update(self.answers(goal_of(self.program, relation, others), NEAR))
+        return found
 
     def _prepared(self, form: Form) -> tuple[DemandMachine, Plan, str] | None:
         """What answers goals of a form; None if none of them can hold. Those used last are kept."""

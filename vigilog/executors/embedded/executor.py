@@ -186,7 +186,7 @@ class TableMachine:
         except Stopped as reason:
             if reason.code != "limit":
                 raise
-            raise ProgramError([Finding("limit", reason.message, rule.source.span)], self.layout.program.text) from None
+            raise ProgramError([Finding("limit", reason.message, rule.source.span)], self.layout.program.texts) from None
 
     def _prepare(self) -> None:
         """Makes the tables that take turns, and the indexes for every way to read recent rows."""

@@ -75,6 +75,14 @@ class EmbeddedReader:
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         return self.reasoner.proofs(relation, rows)
 
+    def some(self, goal: Goal, budget: int) -> list[Row]:
+        """See `Asked`."""
+        return self.asker.answers(goal, budget if self.asker.budget is None else min(budget, self.asker.budget))
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """See `Asked`."""
+        return self.asker.nearest(relation, bound, most)
+
     def stop(self, reason: Exception) -> None:
         """Ends what another thread reads; there it raises this."""
         self.tables.stopped = reason

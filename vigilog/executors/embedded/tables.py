@@ -6,12 +6,12 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 from vigilog.core.errors import Stopped
 from vigilog.core.rows import converted
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.watch import Watch
 from vigilog.planning.indexes import Order, needed_indexes
 from vigilog.planning.layout import Layout
@@ -20,6 +20,7 @@ from vigilog.planning.sqlite import AFFINITY, AGGREGATE_CLASSES, SqliteDialect, 
 
 _LIMITS = ("stack overflow", "too many", "at most", "too deep", "Expression tree", "too big", "too large")
 FEW = 20  # up to so many rows are looked up one by one
+SCANNED = 100_000  # rows are looked through, at most, for such as are near to one that is missing
 SAMPLE = 1_000  # so many rows are looked at to see how many different values a column has
 CACHE_KIB = 2_000_000
 STEPS_BETWEEN_LOOKS = 200_000
@@ -152,7 +153,9 @@ class Tables:
         """The rows of a table for rows of a relation, as values."""
         columns = ", ".join(map(quote, self.layout.columns[relation]))
         condition = (f" WHERE {where}" if where else "") + (f" ORDER BY {columns}" if order else "")
-        cursor = self.execute(f"SELECT {columns} FROM {quote(table)}{condition}", parameters)
+        return self._decoded(relation, self.execute(f"SELECT {columns} FROM {quote(table)}{condition}", parameters))
+
+    def _decoded(self, relation: str, cursor: sqlite3.Cursor) -> Iterator[Row]:
         if not self.layout.program.relations[relation].attributes:
             return (() for _ in cursor)
         if relation not in self.decoders:
@@ -160,6 +163,25 @@ class Tables:
             self.decoders[relation] = decoders if any(decoders) else None
         found = self.decoders[relation]
         return iter(cursor) if found is None else converted(found, cursor)
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """Rows that agree with the values of some columns, in as many as there are rows for: along each index, and among the first rows of the table."""
+        names, types = [quote(name) for name in self.layout.columns[relation]], self.layout.types[relation]
+        table, shown = quote(self.layout.tables[relation]), ", ".join(names)
+        cells = {column: encode(value) if (encode := encoder(types[column])) else value for column, value in bound.items()}
+        found: set[Row] = set()
+        for order in self.orders[relation]:
+            known = list(takewhile(cells.__contains__, order))
+            for length in range(len(known), 0, -1):
+                where = " AND ".join(f"{names[column]} = ?" for column in known[:length])
+                sql = f"SELECT {shown} FROM {table} WHERE {where} LIMIT {most}"
+                if rows := set(self._decoded(relation, self.execute(sql, tuple(cells[column] for column in known[:length])))):
+                    found |= rows
+                    break
+        agreeing = " + ".join(f"({names[column]} = :c{column})" for column in cells)
+        part = f"(SELECT * FROM {table} LIMIT {SCANNED}) WHERE {agreeing} > 0 ORDER BY {agreeing} DESC, {shown}"
+        best = self.execute(f"SELECT {shown} FROM {part} LIMIT {most}", {f"c{column}": cell for column, cell in cells.items()})
+        return found | set(self._decoded(relation, best))
 
     def contents(self, relation: str) -> Contents:
         """A relation as something a row can be looked up in."""

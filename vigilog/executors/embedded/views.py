@@ -10,7 +10,7 @@ from dataclasses import replace
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.ask import Asker
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
@@ -106,6 +106,14 @@ class EmbeddedViews:
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         return self.reasoner.proofs(relation, rows)
+
+    def some(self, goal: Goal, budget: int) -> list[Row]:
+        """See `Asked`."""
+        return self.asker.answers(goal, budget)
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """See `Asked`."""
+        return self.asker.nearest(relation, bound, most)
 
     def attach(self) -> None:
         """Goes on after others have used the connection."""

@@ -56,7 +56,7 @@ class Reasoner:
     """Proofs over the tables of a plain program's base relations."""
 
     def __init__(self, program: Program, tables: Tables, rows: Mapping[str, int]) -> None:
-        self.program = replace(program, rules=tuple(_named(rule) for rule in program.rules))
+        self.program = provable(program)
         self.tables, self.sizes = tables, rows
         self.derived = {rule.head.relation for rule in program.rules}
         self.machines: dict[str, tuple[DemandMachine, Plan, str]] = {}
@@ -79,11 +79,9 @@ class Reasoner:
 
     def _machine(self, relation: str) -> tuple[DemandMachine, Plan, str]:
         if relation not in self.machines:
-            pattern = "b" * self.program.relations[relation].arity
-            asked: Asked = magic(self.program, [(relation, pattern)], factoring=False)
+            asked, question = questions(self.program, relation)
             sources = {name: Source(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in self.derived}
             machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
-            question = asked.questions[relation, pattern]
             self.machines[relation] = machine, machine.plan([question], self.sizes), question
         return self.machines[relation]
 
@@ -200,6 +198,18 @@ class _Search:
         chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=rows))
         machine.serve(chosen.searches)
         return _Instances(chosen.text, chosen.parameters, shown)
+
+
+def provable(program: Program) -> Program:
+    """A plain program whose proofs can say which rows they rest on."""
+    return replace(program, rules=tuple(_named(rule) for rule in program.rules))
+
+
+def questions(program: Program, relation: str) -> tuple[Asked, str]:
+    """What proofs of single rows of a relation are looked for among, on demand; and the relation that these rows are put into."""
+    pattern = "b" * program.relations[relation].arity
+    asked = magic(program, [(relation, pattern)], factoring=False)
+    return asked, asked.questions[relation, pattern]
 
 
 def _named(rule: Rule) -> Rule:

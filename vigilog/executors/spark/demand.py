@@ -164,6 +164,10 @@ class DemandMachine:
             return frozenset(work.here.rows)
         return frozenset(rows_of(self.frames, relation, self.frames.act(self.frame(relation).toArrow)))
 
+    def size(self, relation: str) -> int:
+        """The number of rows of a work relation."""
+        return self.work[relation].size if relation in self.work else 0
+
     def frame(self, relation: str) -> DataFrame:
         """All rows of a work relation."""
         work = self.work.get(relation, _Work())

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.views import EmbeddedViews
+from vigilog.executors.embedded.why import provable, questions
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.frames import Frames, new_tag
 from vigilog.executors.spark.machine import FrameMachine
-from vigilog.executors.spark.stored import Snapshot, apart, rows_of
+from vigilog.executors.spark.stored import Snapshot, among, apart, nearest, rows_of
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Declaration, Program
+from vigilog.rewriting.demand.lineage import lineage
 from vigilog.rewriting.demand.magic import magic
 from vigilog.rewriting.maintenance.plan import plan
 from vigilog.rewriting.passes import with_goal
@@ -29,7 +31,9 @@ from vigilog.rewriting.program.relevant import relevant
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_ROWS_FOR_PROOFS = 1_000_000
+FEW_ROWS = 100_000  # of base relations with no more rows, all come to this process for a proof;
+MOST_READ = 1_000_000  # otherwise so many come at most, of those that its questions lead to,
+MOST_DERIVED = 3_000_000  # and these questions, with their answers and what they read, are at most so many
 
 Given = Mapping[str, Snapshot]
 
@@ -76,15 +80,40 @@ def answers(
         return set(machine.rows(goal.relation))
 
 
-def proofs(program: Program, relation: str, rows: Sequence[Row], given: Given) -> list[Proof | None]:
-    """For each row of a relation a proof of it. It is found on SQLite, so what the row can depend on must not be large."""
+def proofs(
+    session: SparkSession, program: Program, relation: str, rows: Sequence[Row], given: Given, watch: Watch, stats: Stats
+) -> list[Proof | None]:
+    """For each row of a relation a proof of it. It is found on SQLite, over the rows that it can rest on: these are looked for here, by the same questions."""
     needed = relevant(program, [relation])
-    base = needed.relations.keys() & given.keys() - {rule.head.relation for rule in program.rules}
-    number = sum(given[name].rows for name in base)
-    if number > MOST_ROWS_FOR_PROOFS:
-        raise DataError(f"a proof of {relation} may rest on {number} rows, which are too many to bring to one place", "why")
-    with closing(EmbeddedViews(plan(needed, ()), {name: given[name].collect() for name in base})) as views:
+    base = {name: given[name] for name in needed.relations.keys() & given.keys() - {rule.head.relation for rule in program.rules}}
+    if relation in base:
+        found: Mapping[str, Iterable[Row]] = {relation: among(base[relation], rows)}
+    elif sum(table.rows for table in base.values()) <= FEW_ROWS:
+        found = {name: table.collect() for name, table in base.items()}
+    else:
+        found = _lineage(session, needed, relation, rows, base, watch, stats)
+    with closing(EmbeddedViews(plan(needed, ()), found)) as views:
         return views.proofs(relation, rows)
+
+
+def _lineage(
+    session: SparkSession, program: Program, relation: str, rows: Sequence[Row], base: Given, watch: Watch, stats: Stats
+) -> dict[str, Iterable[Row]]:
+    """The rows of tables that rows of a relation can rest on."""
+    asked, question = questions(provable(program), relation)
+    reading, read = lineage(asked.program, base)
+    machine = DemandMachine(session, reading, asked.levels, base, watch)
+    machine.budget = MOST_DERIVED
+    with _beside(machine.frames, stats):
+        try:
+            machine.run(base, {question: rows})
+            count(stats, machine)
+            if sum(machine.size(own) for own in read.values()) > MOST_READ:
+                raise OverBudget(f"it may rest on more than {MOST_READ:,} rows")
+        except OverBudget as reason:
+            hint = "ask why a row holds that it is derived from, nearer to the facts"
+            raise DataError(f"a proof of {relation} is too far to seek: {reason.message}; {hint}", "why") from None
+        return {name: machine.rows(own) for name, own in read.items()}
 
 
 def count(stats: Stats, machine: DemandMachine) -> None:
@@ -138,15 +167,28 @@ class SparkReader:
 
     def answers(self, goal: Goal) -> set[Row]:
         with self._bounded():
-            asking = with_goal(self.program, goal.declaration, goal.rule)
-            asking = relevant(asking, [goal.declaration.relation])
-            given = self._given(relevant(unstored(asking, self.snapshots), [goal.declaration.relation]).relations)
-            return answers(self.session, asking, goal.declaration, self.stored, given, self.watch, Stats("spark"), self.watch.max_rows)
+            return self._answers(goal, self.watch.max_rows)
+
+    def _answers(self, goal: Goal, budget: int | None) -> set[Row]:
+        asking = with_goal(self.program, goal.declaration, goal.rule)
+        asking = relevant(asking, [goal.declaration.relation])
+        given = self._given(relevant(unstored(asking, self.snapshots), [goal.declaration.relation]).relations)
+        return answers(self.session, asking, goal.declaration, self.stored, given, self.watch, Stats("spark"), budget)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         with self._bounded():
             needed = relevant(self.program, [relation])
-            return proofs(needed, relation, rows, self._given(needed.relations))
+            return proofs(self.session, needed, relation, rows, self._given(needed.relations), self.watch, Stats("spark"))
+
+    def some(self, goal: Goal, budget: int) -> set[Row]:
+        """See `Asked`."""
+        with self._bounded():
+            return self._answers(goal, budget if self.watch.max_rows is None else min(budget, self.watch.max_rows))
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """See `Asked`. Nothing is derived for it."""
+        with self._bounded():
+            return nearest(self._given([relation])[relation], bound, most) if relation in self.snapshots else set()
 
     def stop(self, reason: Exception) -> None:
         """Ends what another thread reads; there it raises this."""

@@ -6,9 +6,10 @@ many. A tail that has grown is folded in, which settles the relation anew. A rel
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow as pa
 from vigilog.core.arrow import from_arrow, to_arrow
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.spark.frames import Frames
 from vigilog.executors.spark.local import Rows
 from vigilog.files.place import Place
@@ -204,6 +205,27 @@ def sought(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) 
     types = [frames.layout.types[relation][column] for column in columns]
     asked = F.broadcast(frames.session.createDataFrame(to_arrow(names, types, list(values))))
     return settled.alias("s").join(asked.alias("l"), _same(names)).select("s.*")
+
+
+def nearest(snapshot: Snapshot, bound: Mapping[int, Value], most: int) -> set[Row]:
+    """The rows that agree with the values of some columns, in as many as there are rows for: one action, none if all rows are here."""
+    from pyspark.sql import functions as F
+
+    def agreeing(row: Row) -> int:
+        return sum(row[column] == value for column, value in bound.items())
+
+    frames, relation, settled = snapshot.frames, snapshot.relation, snapshot.settled
+    found = {row for row in snapshot.tail.plus if agreeing(row)}
+    if settled is None or not bound:
+        return found
+    names = [frames.layout.columns[relation][column] for column in bound]
+    types = [frames.layout.types[relation][column] for column in bound]
+    wanted = frames.session.createDataFrame(to_arrow(names, types, [tuple(bound.values())]))
+    agreement = reduce(add, (F.when(F.col(f"s.`{name}`") == F.col(f"l.`{name}`"), 1).otherwise(0) for name in names))
+    both = settled.alias("s").crossJoin(F.broadcast(wanted).alias("l")).select("s.*", agreement.alias(_NUMBER))
+    best = both.where(F.col(_NUMBER) > 0).orderBy(F.col(_NUMBER).desc(), *(F.col(f"`{name}`") for name in settled.columns))
+    rows = set(rows_of(frames, relation, frames.act(best.limit(most + len(snapshot.tail.minus)).drop(_NUMBER).toArrow)))
+    return found | (rows - snapshot.tail.minus)
 
 
 def twice(snapshot: Snapshot, columns: Sequence[int]) -> Row | None:

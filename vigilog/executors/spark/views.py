@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
-from vigilog.core.values import Row
+from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark import demand
@@ -73,7 +73,7 @@ class SparkViews:
 
     def _use(self, plan: Plan, machine: DemandMachine | None = None) -> None:
         rules = on_demand(plan)
-        self.plan, self.program, self.views = plan, plan.needed, plan.told
+        self.plan, self.program, self.views = plan, plan.program, plan.told
         self.rules, self.external, self.stored = rules, rules.external, rules.stored
         self.machine = machine or DemandMachine(session(), rules.changes, rules.levels, rules.tables, self.watch)
         self.frames = self.machine.frames
@@ -209,7 +209,18 @@ class SparkViews:
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it."""
         with self._working("proving"):
-            return reading.proofs(self.program, relation, rows, self.snapshots)
+            return reading.proofs(self.frames.session, self.program, relation, rows, self.snapshots, self.watch, self.stats)
+
+    def some(self, goal: Goal, budget: int) -> set[Row]:
+        """See `Asked`."""
+        with self._working("asking"):
+            asking, own = with_goal(self.program, goal.declaration, goal.rule), goal.declaration
+            return reading.answers(self.frames.session, asking, own, self.stored, self.snapshots, self.watch, self.stats, budget)
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
+        """See `Asked`. Nothing is derived for it."""
+        with self._working(f"looking for rows of {relation}"):
+            return keeping.nearest(self.snapshots[relation], bound, most) if relation in self.snapshots else set()
 
     def attach(self) -> None:
         """Nobody else works on frames."""

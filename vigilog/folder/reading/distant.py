@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from typing import TYPE_CHECKING
 
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value, sorted_rows
+from vigilog.core.whynot import WhyNot
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.watch import Watch
+from vigilog.executors.whynot import why_not
 from vigilog.language.goal import Goal, goal_of
 from vigilog.language.syntax import atoms
 from vigilog.spark import session
@@ -52,6 +54,18 @@ class Distant:
         answers = sorted_rows(self.answers(goal))
         proof = self.spark.proofs(goal.of_atom, answers[:1])[0] if answers else None
         return proof and proof.rebuilt(self.reader.db.stated_step)
+
+    def why_not(self, goal: Goal, depth: int = 1) -> WhyNot:
+        known = self.reader.compiled
+        return why_not(known.plain, known.homes, self, goal, depth)
+
+    def some(self, goal: Goal, budget: int) -> Collection[Row]:
+        far = any(self.views.is_far(atom.relation) for atom, _ in atoms(goal.rule.body))
+        return self.spark.some(goal, budget) if far else self.reader.embedded.some(goal, budget)
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> Collection[Row]:
+        far = self.views.is_far(relation)
+        return self.spark.nearest(relation, bound, most) if far else self.reader.embedded.nearest(relation, bound, most)
 
 
 def begin(db: Durable) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value, sorted_rows
+from vigilog.core.whynot import WhyNot
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.evaluate import ensure_known
 from vigilog.executors.embedded.demand import OverBudget
@@ -33,6 +34,7 @@ from vigilog.executors.embedded.reader import EmbeddedReader
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.views import Views
 from vigilog.executors.watch import Watch
+from vigilog.executors.whynot import why_not
 from vigilog.folder.reading.distant import begin, held
 from vigilog.language.goal import Goal, goal_of
 from vigilog.language.syntax import Program, atoms
@@ -62,6 +64,9 @@ class State(Protocol):
     def answers(self, goal: Goal) -> list[Row]: ...
 
     def why(self, goal: Goal) -> Proof | None: ...
+
+    def why_not(self, goal: Goal, depth: int = 1) -> WhyNot:
+        """Why an atom that does not hold does not."""
 
 
 class Readers:
@@ -188,11 +193,12 @@ class Reader:
             raise DataError(f"the answer costs too much: {reason.message}; ask for less of it", "budget") from None
 
     def why(self, goal: Goal) -> Proof | None:
-        if not goal.of_atom:
-            raise DataError('why takes one atom, like closure("a", "b")', "goal")
         answers = sorted_rows(self.answers(goal))
         proof = self.embedded.proofs(goal.of_atom, answers[:1])[0] if answers else None
         return proof and proof.rebuilt(self.db.stated_step)
+
+    def why_not(self, goal: Goal, depth: int = 1) -> WhyNot:
+        return why_not(self.compiled.plain, self.compiled.homes, self.embedded, goal, depth)
 
 
 Question = Goal | tuple[str, Bound]

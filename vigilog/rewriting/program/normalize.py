@@ -86,7 +86,7 @@ class _Normalizer:
             if size * max(len(rule.heads), 1) > MAX_ALTERNATIVES:
                 hint = "name a part of it as a relation of its own"
                 message = f"this rule has more than {MAX_ALTERNATIVES} alternatives"
-                raise ProgramError([Finding("expansion", message, rule.span, hint=hint)], self.program.text)
+                raise ProgramError([Finding("expansion", message, rule.span, hint=hint)], self.program.texts)
         return [tuple(part for parts in choice for part in parts) for choice in product(*choices)]
 
     # -- aggregates

@@ -1,0 +1,297 @@
+"""Finds out why a row is not in a relation, by goals that any executor answers.
+
+Each rule of the relation is taken with the row for its head, and its literals in their order: the longest beginning of the body that has answers holds, and the literal after it fails. What is asked
+are ordinary goals, so what is derived is what they need, and no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Protocol, assert_never
+
+from vigilog import reference
+from vigilog.core.errors import DataError, counted
+from vigilog.core.values import Row, Value, sorted_rows
+from vigilog.core.whynot import Attempt, Way, WhyNot
+from vigilog.executors.embedded.demand import OverBudget
+from vigilog.language.goal import Goal, goal_of, goal_of_body
+from vigilog.language.printer import show_literal, show_statement, show_term
+from vigilog.language.safety import needs
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Constant,
+    Constraint,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+    names,
+    rename_literal,
+    variables,
+)
+from vigilog.rewriting.demand.demand import names_of, needs_of
+
+FEW = 3  # ways of a rule, and rows near to one that is missing, are shown
+MOST_RULES = 50  # of a relation are looked at
+MOST_DERIVED = 100_000  # rows are derived for one question
+MOST_QUESTIONS = 300  # are asked altogether
+MUCH = "there is too much to look at; bind more columns, or ask for a literal of it alone"
+ENOUGH = "not looked at, after so many others; ask for a literal of it alone"
+
+
+class Asked(Protocol):
+    """What can be asked about a state of a plain program."""
+
+    def some(self, goal: Goal, budget: int) -> Collection[Row]:
+        """The answers to a goal. Raises OverBudget if more rows than `budget` would have to be derived."""
+
+    def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> Collection[Row]:
+        """Rows of a relation that agree with the values of some columns, in as many as there are rows for; not all of them, and none where looking for them would take long."""
+
+
+def why_not(program: Program, homes: Mapping[str, str], asked: Asked, goal: Goal, depth: int = 1) -> WhyNot:
+    """Why an atom that has no row does not hold: one level of rules, or as many as `depth`."""
+    atom = goal.rule.body[0]
+    assert isinstance(atom, Atom), "it is asked of one atom"
+    known = tuple(_computed(arg) for arg in atom.args)
+    return _Search(program, homes, asked).atom(replace(atom, args=known), 0 if any(isinstance(arg, Functor) for arg in known) else depth)
+
+
+class _Search:
+    def __init__(self, program: Program, homes: Mapping[str, str], asked: Asked) -> None:
+        self.program, self.asked = program, asked
+        self.stated = {name for name, home in homes.items() if home != name}  # beside rules
+        self.rules: dict[str, dict[int, list[Rule]]] = {}  # the plain rules of each relation, those together that were made of one
+        for rule in program.rules:
+            match rule.body:
+                case (Atom(relation=home),) if rule.head.relation in self.stated and home == homes[rule.head.relation]:
+                    continue
+            self.rules.setdefault(rule.head.relation, {}).setdefault(id(rule.source), []).append(rule)
+        self.seen: set[str] = set()
+        self.questions = 0
+
+    # -- literals that fail
+
+    def literal(self, literal: Literal, depth: int) -> WhyNot:
+        text = show_literal(literal)
+        match literal:
+            case Atom():
+                return self.atom(literal, depth)
+            case Negation(literal=Atom() as atom):
+                there = [_fact(atom, row) for row in self.rows(atom)]
+                return WhyNot(text, "does not hold" + (f": there is {', '.join(there)}" if there else ""))
+            case Constraint(args=(_, Aggregate() as aggregate)):
+                return WhyNot(text, self.compared(aggregate))
+            case Constraint() | Negation(literal=Constraint()):
+                return WhyNot(text, _compared(literal))
+            case Truth() | Disjunction() | Negation():
+                return WhyNot(text, "does not hold")
+            case _:
+                assert_never(literal)
+
+    def atom(self, atom: Atom, depth: int) -> WhyNot:
+        """Why there is no row of an atom, which may have variables."""
+        text, rules, near = show_literal(atom), list(self.rules.get(atom.relation, {}).values()), self.near(atom)
+        note = self.missing(atom)
+        if rules and depth > 0 and text in self.seen:
+            return WhyNot(text, f"{note} (see above)", near)
+        if not rules or depth < 1:
+            return WhyNot(text, note, near)
+        self.seen.add(text)
+        if len(rules) > MOST_RULES:
+            note += f" ({counted(len(rules) - MOST_RULES, 'rule')} of it not looked at)"
+        return WhyNot(text, note, near, tuple(self.attempt(made, atom, depth) for made in rules[:MOST_RULES]))
+
+    def missing(self, atom: Atom) -> str:
+        if atom.relation in self.rules:
+            return "is not stated, and no rule gives it" if atom.relation in self.stated else "does not hold"
+        return "is not there" if all(isinstance(arg, Constant) for arg in atom.args) else "has no row"
+
+    def near(self, atom: Atom) -> tuple[str, ...]:
+        """The rows of a relation that agree with an atom in most columns."""
+        bound = {column: arg.value for column, arg in enumerate(atom.args) if isinstance(arg, Constant)}
+        if not bound or self.questions >= MOST_QUESTIONS:
+            return ()
+        self.questions += 1
+
+        def agreeing(row: Row) -> int:
+            return sum(row[column] == value for column, value in bound.items())
+
+        found = sorted(sorted_rows(self.asked.nearest(atom.relation, bound, FEW)), key=agreeing, reverse=True)
+        return tuple(_fact(atom, row) for row in found[:FEW] if agreeing(row) == agreeing(found[0]))
+
+    def rows(self, atom: Atom) -> list[Row]:
+        """A few rows of an atom."""
+        bound = {column: arg.value for column, arg in enumerate(atom.args) if isinstance(arg, Constant)}
+        return sorted_rows(self.answers(goal_of(self.program, atom.relation, bound)) or ())[:FEW]
+
+    def compared(self, aggregate: Aggregate) -> str:
+        """What is to be said of an aggregate that has not the value it should have."""
+        taken = names(aggregate, into_aggregates=True)
+        value = Variable(next(name for number in count(1) if (name := f"value{number}") not in taken), aggregate.type)
+        found = self.answers(goal_of_body(self.program, (Constraint("=", (value, aggregate)),), [value]))
+        if found is None:
+            return "does not hold"
+        if not found:
+            return "has no value" + (": it ranges over nothing" if aggregate.op in ("min", "max", "mean") else "")
+        return f"does not hold: it is {show_term(_constant(next(iter(found))[0], value))}"
+
+    # -- rules
+
+    def attempt(self, rules: Sequence[Rule], atom: Atom, depth: int) -> Attempt:
+        """How far a rule of the user comes that could give an atom: each of the plain rules that were made of it."""
+        source, ways = rules[0].source, dict[tuple[Literal, ...], tuple[str, ...]]()
+        for rule in rules:
+            found = self.failing(rule, atom)
+            if found is None:
+                return Attempt(show_statement(source), str(source.span), note=ENOUGH if self.questions > MOST_QUESTIONS else MUCH)
+            for holds, fails in found:
+                ways.setdefault((*holds, fails), tuple(map(show_literal, holds)))
+        shown = [Way(holds, self.literal(way[-1], depth - 1)) for way, holds in list(ways.items())[:FEW]]
+        return Attempt(show_statement(source), str(source.span), tuple(shown), len(ways) - len(shown))
+
+    def failing(self, rule: Rule, atom: Atom) -> list[tuple[tuple[Literal, ...], Literal]] | None:
+        """The literals that fail when a rule is to give an atom, each with those that hold before it; None if there is too much to look at."""
+        body, own = _body(rule, atom)
+        holding, bindings, fails = 0, [dict[str, Term]()], len(body)
+        while fails - holding > 1:
+            middle = (holding + fails) // 2
+            found = self.bindings(body[:middle])
+            if found is None:
+                return None
+            if found:
+                holding, bindings = middle, found
+            else:
+                fails = middle
+        ways: dict[Literal, Mapping[str, Term]] = {}
+        for binding in bindings if body else ():
+            ways.setdefault(rename_literal(body[holding], binding), binding)
+        shown = [literal for literal in body[:holding] if literal not in own]
+        return [(tuple(rename_literal(literal, binding) for literal in shown), fails) for fails, binding in ways.items()]
+
+    def bindings(self, body: tuple[Literal, ...]) -> list[dict[str, Term]] | None:
+        """The values of variables for which all literals hold, sorted; None if it takes too much to know them."""
+        shown = list({variable.name: variable for literal in body for variable in variables(literal)}.values())
+        found = self.answers(goal_of_body(self.program, body, shown))
+        if found is None:
+            return None
+        return [{v.name: _constant(cell, v) for v, cell in zip(shown, row, strict=True)} for row in sorted_rows(found)]
+
+    def answers(self, goal: Goal) -> Collection[Row] | None:
+        self.questions += 1
+        if self.questions > MOST_QUESTIONS:
+            return None
+        try:
+            return self.asked.some(goal, MOST_DERIVED)
+        except OverBudget:
+            return None
+        except DataError as reason:
+            if reason.code != "budget":
+                raise
+            return None
+
+
+def _body(rule: Rule, atom: Atom) -> tuple[tuple[Literal, ...], Collection[Literal]]:
+    """The body of a rule with an atom for its head, in the order in which its literals are tried; and those that are not the user's, but say what is computed in another."""
+    fresh = (name for name in (f"v{number}" for number in count(1)) if name not in names(rule, into_aggregates=True))
+    body: list[Literal] = []
+    own: list[Literal] = []
+    for literal in rule.body:
+        if isinstance(literal, Atom):
+            args = tuple(Variable(next(fresh), arg.type) if isinstance(arg, Functor) else arg for arg in literal.args)
+            own += [Constraint("=", pair) for pair in zip(args, literal.args, strict=True) if isinstance(pair[1], Functor)]
+            literal = replace(literal, args=args)
+        body.append(literal)
+    bound, equal = _unified(atom, rule.head)
+    own = [rename_literal(literal, bound) for literal in own]
+    return _ordered([*own, *(rename_literal(literal, bound) for literal in (*equal, *body))]), own
+
+
+def _unified(atom: Atom, head: Atom) -> tuple[dict[str, Term], list[Literal]]:
+    """What variables of a head are if it is to be an atom, and what must be equal beside that."""
+    bound: dict[str, Term] = {}
+    equal: list[Literal] = []
+    firsts: dict[str, Term] = {}  # what stands in the head where a variable of the atom stands first
+
+    def root(term: Term) -> Term:
+        while isinstance(term, Variable) and term.name in bound:
+            term = bound[term.name]
+        return term
+
+    for arg, own in zip(atom.args, map(root, head.args), strict=True):
+        wanted = root(firsts.setdefault(arg.name, own)) if isinstance(arg, Variable) else arg
+        if wanted == own or isinstance(wanted, Wildcard):
+            continue
+        if isinstance(own, Variable) and isinstance(wanted, Variable | Constant):
+            bound[own.name] = wanted
+        elif isinstance(wanted, Variable) and isinstance(own, Constant):
+            bound[wanted.name] = own
+        else:
+            equal.append(Constraint("=", (wanted, own)))
+    return {name: root(term) for name, term in bound.items()}, equal
+
+
+def _ordered(literals: list[Literal]) -> tuple[Literal, ...]:
+    """Literals in the order in which they were written, but each where it can be decided, and an atom of which nothing is known after what leads to it."""
+    pending, scope, bound = list(literals), names_of(literals), set[str]()
+    done: list[Literal] = []
+
+    def ready(literal: Literal) -> bool:
+        match literal:
+            case Atom():
+                return True
+            case Constraint(op="=", args=(left, right)):
+                known = [needs(side, scope) <= bound for side in (left, right)]
+                return all(known) or (known[0] and isinstance(right, Variable)) or (known[1] and isinstance(left, Variable))
+            case _:
+                return needs_of(literal, scope) <= bound
+
+    def led_to(literal: Literal) -> bool:
+        if not isinstance(literal, Atom) or not literal.args:
+            return True
+        return any(isinstance(arg, Constant) or (isinstance(arg, Variable) and arg.name in bound) for arg in literal.args)
+
+    while pending:
+        able = [literal for literal in pending if ready(literal)]
+        literal = next(filter(led_to, able), (able or pending)[0])
+        pending = [other for other in pending if other is not literal]
+        done.append(literal)
+        bound |= names(literal)
+    return tuple(done)
+
+
+def _computed(term: Term) -> Term:
+    """A term without variables as its value."""
+    if not isinstance(term, Functor) or names(term):
+        return term
+    value = reference.value(term, {}, {}, set())
+    return term if value is None else Constant(value, term.type)
+
+
+def _compared(literal: Constraint | Negation) -> str:
+    """What is to be said of a comparison that fails."""
+    inner = literal.literal if isinstance(literal, Negation) else literal
+    assert isinstance(inner, Constraint)
+    values = tuple(_computed(arg) for arg in inner.args)
+    undefined = [show_term(value) for value in values if isinstance(value, Functor)]
+    if undefined:
+        return f"does not hold: {undefined[0]} has no value"
+    return f"does not hold: it is {show_literal(replace(inner, args=values))}" if values != inner.args else "does not hold"
+
+
+def _constant(value: Value, variable: Variable) -> Constant:
+    assert variable.type is not None, "checked programs are typed"
+    return Constant(value, variable.type, unsigned=variable.type.kind == "unsigned")
+
+
+def _fact(atom: Atom, row: Row) -> str:
+    return show_literal(replace(atom, args=tuple(Constant(cell, arg.type) for cell, arg in zip(row, atom.args, strict=True))))
