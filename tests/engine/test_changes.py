@@ -16,7 +16,7 @@ import pytest
 
 from tests.engine.proofs import Judge
 from tests.golden import CHANGES, Case, cases
-from tests.treatments import SIZE, treated
+from tests.treatments import SIZE, taken, treated
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import VigilogError
@@ -144,7 +144,7 @@ def test_changes_on_spark(case: Case, way: str, tmp_path: Path, monkeypatch: pyt
             assert applied(database, step.transaction) == step.expect, step.transaction
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", taken(CASES, 1 / 3), ids=str)
 def test_changes_on_a_data_folder(case: Case, tmp_path: Path) -> None:
     """Opened anew after every transaction."""
     folder = tmp_path / "data"
