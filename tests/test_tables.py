@@ -129,10 +129,10 @@ def test_what_there_is_not_is_refused(tmp_path: Path) -> None:
         open_program(GRAPH, {}, engine="duck")
     with pytest.raises(UsageError, match="there is no engine duck"):
         evaluate(GRAPH, {}, "duck")
-    with pytest.raises(UsageError, match="there is no strategy eager; there are auto, external"):
-        open_program(GRAPH, {}, strategy="eager")
-    with pytest.raises(UsageError, match="there is no strategy eager; there are auto, external"):
-        open_program(GRAPH, {}, data=tmp_path / "data", strategy="eager")
+    with pytest.raises(UsageError, match="there is no strategy guess; there are auto, "):
+        open_program(GRAPH, {}, strategy="guess")
+    with pytest.raises(UsageError, match="there is no strategy guess; there are auto, "):
+        open_program(GRAPH, {}, data=tmp_path / "data", strategy="guess")
     with open_program(GRAPH, {}, data=tmp_path / "data") as database:  # nothing was left behind
         assert database.view("q") == set()
 

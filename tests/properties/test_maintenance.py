@@ -16,8 +16,9 @@ from vigilog.executors.embedded.stored import StoredComponent
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
+from vigilog.rewriting.maintenance.strategies import STRATEGIES
 
-STRATEGY = st.sampled_from(["external", "materialized", "counted", "auto"])
+STRATEGY = st.sampled_from([*STRATEGIES, "auto"])
 Rows = dict[str, set[tuple[Any, ...]]]
 
 

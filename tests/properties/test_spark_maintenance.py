@@ -20,8 +20,9 @@ from vigilog.executors.spark import demand, frames, reader, stored
 from vigilog.executors.spark.views import SparkViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
+from vigilog.rewriting.maintenance.strategies import STRATEGIES
 
-STRATEGY = st.sampled_from(["external", "materialized", "counted"])
+STRATEGY = st.sampled_from([*STRATEGIES])
 CONSTANT = 4  # actions beside those of the rounds: rounds that turned out to be large, and what came of them
 Rows = dict[str, set[tuple[Any, ...]]]
 
