@@ -24,6 +24,8 @@ from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 from vigilog.service.subscription import Subscription
 
+pytestmark = pytest.mark.apart
+
 HUGE = 2**70
 NO_POSITIONS = [-HUGE, -1, 2**63, HUGE, 1.0, 1.5, True, "7", [7]]
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.installed import BASE, EXTRAS, ROOT, Installation
 from tests.service.conftest import Serve
 from vigilog.client import connect
+
+pytestmark = pytest.mark.apart
 
 FETCHED = ("--limit", "large=5", "--limit", "part=7")  # changes of more rows are fetched
 EDGES = [(str(number), str(number + 1)) for number in range(12)]

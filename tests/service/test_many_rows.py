@@ -17,6 +17,8 @@ from vigilog.core.values import type_named
 from vigilog.folder import book as ledger
 from vigilog.protocol.calls import ARROW
 
+pytestmark = pytest.mark.apart
+
 PROGRAM = """
 .decl told(n: number, day: date, amount: decimal(8,2), big: unsigned)
 .decl part(k: number)

@@ -12,6 +12,8 @@ import pytest
 from tests.service.serving import Served
 from vigilog.client import connect
 
+pytestmark = pytest.mark.apart
+
 PROGRAM = """
 .decl t(n: number, u: unsigned, f: float, b: boolean, d: date, m: timestamp, a: decimal(18,2), s: symbol)
 .key t(n)

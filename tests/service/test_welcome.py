@@ -11,6 +11,8 @@ from tests.service.conftest import Serve
 from tests.service.serving import Served
 from vigilog.service.access import add_token
 
+pytestmark = pytest.mark.apart
+
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 

@@ -362,7 +362,7 @@ def _quoted(value: object) -> str:
         return _short(json.dumps(value, ensure_ascii=False) if not _has_surrogate(value) else repr(value))
     if value is None or isinstance(value, bool | list | dict):
         return _short(json.dumps(value, ensure_ascii=False, default=repr))
-    return _short(str(value) if isinstance(value, int | float | Decimal) else repr(value))
+    return _short(str(value).lower() if isinstance(value, int | float | Decimal) else repr(value))
 
 
 def _short(text: str) -> str:

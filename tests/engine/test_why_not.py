@@ -115,7 +115,7 @@ def test_what_holds() -> None:
         ],
         'most("ann", 5)': ['blocked("ann"), but 5 = max value1 : { orders(_, "ann", value1) } does not hold: it is 80'],
         "over(1)": ["1 = sum a * 9223372036854775807 : { orders(_, _, a) } does not hold: it is 0"],
-        "next(3, 80)": ['orders(2, _, 80), 3 = 2 + 1, but orders(4, _, 79) has no row; near: orders(4, "cyd", 500)'],
+        "next(3, 80)": ["orders(2, _, 80), 3 = 2 + 1, 4 = 2 * 2, orders(4, _, 500), but 500 = 80 - 1 does not hold: it is 500 = 79"],
         "next(9, 81)": ['orders(x, _, 81) has no row'],
         "next(9, 80)": ["orders(2, _, 80), but 9 = 2 + 1 does not hold: it is 9 = 3"],
         "ratio(1)": ["orders(1, _, 30), but 10 / (30 - 30) > 3 does not hold: 10 / (30 - 30) has no value"],

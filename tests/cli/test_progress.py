@@ -28,6 +28,8 @@ from vigilog.executors.spark import tasks
 from vigilog.executors.watch import Stage, Watch
 from vigilog.language.check import check
 
+pytestmark = pytest.mark.apart
+
 COMMAND = str(Path(sys.executable).with_name("vigilog"))
 DIVERGES = ".decl n(x: number)\n.output n\nn(0).\nn(x + 1) :- n(x).\n"
 BACK = ".decl edge(x: number, y: number)\n.input edge\n.decl back(x: number, y: number)\n.output back\nback(y, x) :- edge(x, y).\n"

@@ -125,6 +125,7 @@ def test_a_folder_of_folders_is_not_taken_for_an_empty_one(tmp_path: Path) -> No
         assert db.view("stock") == {("nail", 5)}
 
 
+@pytest.mark.apart
 def test_the_command_line_takes_formats_in_the_same_way(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "part-0.jsonl").write_text('{"item": "nail", "level": 5}\n')
