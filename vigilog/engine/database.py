@@ -260,7 +260,8 @@ class Database:
         """
         with self.lock:
             asked = parse_atom(self.program, goal)
-            return None if self.views.answers(asked) else why_not(self.plain, self.homes, self.views, asked, depth)
+            holds = any(True for _ in self.views.answers(asked))
+            return None if holds else why_not(self.plain, self.homes, self.views, asked, depth)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it; None if it has none."""

@@ -48,7 +48,7 @@ MUCH = "there is too much to look at; bind more columns, or ask for a literal of
 ENOUGH = "not looked at, after so many others; ask for a literal of it alone"
 
 
-class Asked(Protocol):
+class Answering(Protocol):
     """What can be asked about a state of a plain program."""
 
     def some(self, goal: Goal, budget: int) -> Collection[Row]:
@@ -58,17 +58,17 @@ class Asked(Protocol):
         """Rows of a relation that agree with the values of some columns, in as many as there are rows for; not all of them, and none where looking for them would take long."""
 
 
-def why_not(program: Program, homes: Mapping[str, str], asked: Asked, goal: Goal, depth: int = 1) -> WhyNot:
+def why_not(program: Program, homes: Mapping[str, str], state: Answering, goal: Goal, depth: int = 1) -> WhyNot:
     """Why an atom that has no row does not hold: one level of rules, or as many as `depth`."""
     atom = goal.rule.body[0]
     assert isinstance(atom, Atom), "it is asked of one atom"
     known = tuple(_computed(arg) for arg in atom.args)
-    return _Search(program, homes, asked).atom(replace(atom, args=known), 0 if any(isinstance(arg, Functor) for arg in known) else depth)
+    return _Search(program, homes, state).atom(replace(atom, args=known), 0 if any(isinstance(arg, Functor) for arg in known) else depth)
 
 
 class _Search:
-    def __init__(self, program: Program, homes: Mapping[str, str], asked: Asked) -> None:
-        self.program, self.asked = program, asked
+    def __init__(self, program: Program, homes: Mapping[str, str], state: Answering) -> None:
+        self.program, self.state = program, state
         self.stated = {name for name, home in homes.items() if home != name}  # beside rules
         self.rules: dict[str, dict[int, list[Rule]]] = {}  # the plain rules of each relation, those together that were made of one
         for rule in program.rules:
@@ -126,7 +126,7 @@ class _Search:
         def agreeing(row: Row) -> int:
             return sum(row[column] == value for column, value in bound.items())
 
-        found = sorted(sorted_rows(self.asked.nearest(atom.relation, bound, FEW)), key=agreeing, reverse=True)
+        found = sorted(sorted_rows(self.state.nearest(atom.relation, bound, FEW)), key=agreeing, reverse=True)
         return tuple(_fact(atom, row) for row in found[:FEW] if agreeing(row) == agreeing(found[0]))
 
     def rows(self, atom: Atom) -> list[Row]:
@@ -191,7 +191,7 @@ class _Search:
         if self.questions > MOST_QUESTIONS:
             return None
         try:
-            return self.asked.some(goal, MOST_DERIVED)
+            return self.state.some(goal, MOST_DERIVED)
         except OverBudget:
             return None
         except DataError as reason:

@@ -68,8 +68,12 @@ def parse_goal(program: Program, text: str) -> Goal:
 
 
 def parse_atom(program: Program, text: str) -> Goal:
-    """A goal that is a single atom. Raises DataError if it is another."""
-    goal = parse_goal(program, text)
+    """The goal a text says, which is a single atom."""
+    return of_one_atom(parse_goal(program, text))
+
+
+def of_one_atom(goal: Goal) -> Goal:
+    """A goal that asks why. Raises DataError if it is more than an atom."""
     if not goal.of_atom:
         raise DataError('why takes one atom, like closure("a", "b")', "goal")
     return goal

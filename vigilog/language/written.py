@@ -32,8 +32,11 @@ _Kind = TypeVar("_Kind", TypeDefinition, Declaration, Directive, Rule)
 
 
 def written(program: Program) -> Program:
-    """A program as its texts have it, before it was checked."""
-    return _selected(program.texts, [(part.span.file, part.span.line, part.span.column) for part in _statements(program)])
+    """A program as its texts have it, before it was checked; one that was not written, but made, as it is printed."""
+    try:
+        return _selected(program.texts, [(part.span.file, part.span.line, part.span.column) for part in _statements(program)])
+    except KeyError:
+        return parse(show(program), NAME)
 
 
 def kept(program: Program) -> tuple[str, str]:

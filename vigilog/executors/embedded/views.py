@@ -108,11 +108,11 @@ class EmbeddedViews:
         return self.reasoner.proofs(relation, rows)
 
     def some(self, goal: Goal, budget: int) -> list[Row]:
-        """See `Asked`."""
+        """See `Answering`."""
         return self.asker.answers(goal, budget)
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
-        """See `Asked`."""
+        """See `Answering`."""
         return self.asker.nearest(relation, bound, most)
 
     def attach(self) -> None:

@@ -13,7 +13,7 @@ from vigilog.core.whynot import WhyNot
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.executors.whynot import why_not
-from vigilog.language.goal import Goal, goal_of
+from vigilog.language.goal import Goal, goal_of, of_one_atom
 from vigilog.language.syntax import atoms
 from vigilog.spark import session
 
@@ -49,7 +49,7 @@ class Distant:
         return list(self.spark.answers(goal))
 
     def why(self, goal: Goal) -> Proof | None:
-        if not self.views.is_far(goal.of_atom):
+        if not self.views.is_far(of_one_atom(goal).of_atom):
             return self.reader.why(goal)
         answers = sorted_rows(self.answers(goal))
         proof = self.spark.proofs(goal.of_atom, answers[:1])[0] if answers else None
@@ -57,7 +57,7 @@ class Distant:
 
     def why_not(self, goal: Goal, depth: int = 1) -> WhyNot:
         known = self.reader.compiled
-        return why_not(known.plain, known.homes, self, goal, depth)
+        return why_not(known.plain, known.homes, self, of_one_atom(goal), depth)
 
     def some(self, goal: Goal, budget: int) -> Collection[Row]:
         far = any(self.views.is_far(atom.relation) for atom, _ in atoms(goal.rule.body))

@@ -36,7 +36,7 @@ from vigilog.executors.views import Views
 from vigilog.executors.watch import Watch
 from vigilog.executors.whynot import why_not
 from vigilog.folder.reading.distant import begin, held
-from vigilog.language.goal import Goal, goal_of
+from vigilog.language.goal import Goal, goal_of, of_one_atom
 from vigilog.language.syntax import Program, atoms
 from vigilog.planning.order import Search
 from vigilog.store.file import damage
@@ -193,12 +193,12 @@ class Reader:
             raise DataError(f"the answer costs too much: {reason.message}; ask for less of it", "budget") from None
 
     def why(self, goal: Goal) -> Proof | None:
-        answers = sorted_rows(self.answers(goal))
+        answers = sorted_rows(self.answers(of_one_atom(goal)))
         proof = self.embedded.proofs(goal.of_atom, answers[:1])[0] if answers else None
         return proof and proof.rebuilt(self.db.stated_step)
 
     def why_not(self, goal: Goal, depth: int = 1) -> WhyNot:
-        return why_not(self.compiled.plain, self.compiled.homes, self.embedded, goal, depth)
+        return why_not(self.compiled.plain, self.compiled.homes, self.embedded, of_one_atom(goal), depth)
 
 
 Question = Goal | tuple[str, Bound]
