@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, assert_never
 
 import pyarrow as pa
 
-from vigilog.core.rows import Converter, transposed
+from vigilog.core.rows import transposed
 from vigilog.core.schema import PRESENT
 from vigilog.core.values import BOOLEAN, Kind, Row, Type, Value, utc
 
@@ -21,6 +22,10 @@ _ARROW: dict[Kind, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+
+
+_FIRST_DAY = datetime.date(1970, 1, 1).toordinal()
+_FIRST_MOMENT = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def arrow_type(type_: Type) -> pa.DataType:
@@ -46,30 +51,28 @@ def to_arrow(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row])
 
 def from_arrow(types: Sequence[Type], table: pa.Table) -> Iterator[Row]:
     """The rows of an Arrow table as values."""
-    converters = [_converter(type_) for type_ in types]
     for batch in table.to_batches():
-        cells = zip(converters, map(_cells, batch.columns), strict=True)
-        yield from zip(*(map(convert, values) if convert else values for convert, values in cells), strict=True)
+        yield from zip(*(_values(type_, column) for type_, column in zip(types, batch.columns, strict=True)), strict=True)
 
 
-def _cells(column: pa.Array) -> list[Any]:
-    """A column's values. Those that Arrow makes one by one come by way of NumPy, in a tenth of the time."""
-    kind = column.type
-    if column.null_count == 0 and (kind in (pa.date32(), pa.timestamp("us", tz="UTC")) or pa.types.is_decimal128(kind)):
-        return list(column.to_numpy(zero_copy_only=False).tolist())
-    return list(column.to_pylist())
-
-
-def _converter(type_: Type) -> Converter:
+def _values(type_: Type, column: pa.Array) -> Iterable[Any]:
+    """A column's values. Dates, moments and decimals, which Arrow makes slowly, are made of the integers and texts that they are for it."""
+    own = column.type == arrow_type(type_) and column.null_count == 0
     match type_.kind:
+        case "date" if own:
+            return [datetime.date.fromordinal(_FIRST_DAY + days) for days in column.view(pa.int32()).to_pylist()]
+        case "timestamp" if own:
+            return [_FIRST_MOMENT + datetime.timedelta(microseconds=since) for since in column.view(pa.int64()).to_pylist()]
+        case "decimal" if own:
+            return map(Decimal, column.cast(pa.string()).to_pylist())
         case "unsigned":
-            return int
+            return map(int, column.cast(pa.string()).to_pylist() if own else column.to_pylist())
         case "timestamp":
-            return utc
+            return map(utc, column.to_pylist())
         case "float":
-            return (0.0).__add__
+            return map((0.0).__add__, column.to_pylist())
         case "symbol" | "number" | "boolean" | "date" | "decimal":
-            return None
+            return column.to_pylist()  # type: ignore[no-any-return]  # Arrow has no types for mypy
         case _:
             assert_never(type_.kind)
 
