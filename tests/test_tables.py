@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import pytest
 
-from vigilog.cli.arguments import Engine, Strategy
+from vigilog.cli.arguments import Engine
 from vigilog.core import arrow
 from vigilog.core.errors import ProgramError, UsageError
 from vigilog.core.values import NUMBER, SYMBOL, Kind, Type, Value
@@ -27,7 +27,6 @@ from vigilog.language.parser import parse
 from vigilog.language.syntax import aggregates
 from vigilog.planning import dialect, sparksql, sqlite
 from vigilog.rewriting.maintenance.strategies import STRATEGIES
-from vigilog.rewriting.maintenance.strategies.choose import AUTO
 from vigilog.spark import sinks, sources, types
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ TABLES: list[tuple[str, Iterable[str], Iterable[str]]] = [
     ("NEEDED in language/options.py", options.NEEDED, options.SOURCES),
     ("Engine in cli/arguments.py", Engine, ENGINES),
     ("KEEPERS in executors/embedded/keepers.py", KEEPERS, [strategy.keeper for strategy in STRATEGIES.values() if strategy.stored]),
-    ("Strategy in cli/arguments.py", Strategy, (AUTO, *STRATEGIES)),
 ]
 
 

@@ -107,9 +107,7 @@ RECIPES: dict[str, list[tuple[str, Edit]]] = {
         ("rewriting/program/once.py", written(PASS)),
         (
             "rewriting/passes.py",
-            lambda page: entry("EVALUATION", "once")(
-                after("from vigilog.language", "from vigilog.rewriting.program.once import once")(page)
-            ),
+            lambda page: entry("PASSES", "once")(after("from vigilog.language", "from vigilog.rewriting.program.once import once")(page)),
         ),
     ],
     "a strategy": [
@@ -120,7 +118,6 @@ RECIPES: dict[str, list[tuple[str, Edit]]] = {
                 page.replace("in (EXTERNAL,", "in (EAGER, EXTERNAL,")
             ),
         ),
-        ("cli/arguments.py", after("class Strategy", '    eager = "eager"')),
     ],
 }
 # What beginners are told by which test of tests/test_tables.py.
@@ -135,7 +132,6 @@ ENDINGS in engine/places.py lacks tsv
 COLUMNAR in spark/sources.py lacks tsv
 COLUMNAR in spark/sinks.py lacks tsv
 docs/sources.md lacks IO=tsv
-Strategy in cli/arguments.py lacks eager
 """
 CASES = {
     "programs/recipe-functor.case": """\

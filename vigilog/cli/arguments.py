@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vigilog.core.errors import DataError, Stopped, UsageError
+from vigilog.rewriting.maintenance.strategies import AUTO, STRATEGIES
 
 if TYPE_CHECKING:
     from vigilog.cli.progress import Progress
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
 GRACE = 1.0  # seconds that what looks at the clock has to end by itself
 
 
+if TYPE_CHECKING:
+    Strategy = str
+else:
+    Strategy = StrEnum("Strategy", {name: name for name in (AUTO, *STRATEGIES)})  # one that is added there is known here
+BY_FIT = Strategy(AUTO)
+
+
 class Engine(StrEnum):
     auto = "auto"
     embedded = "embedded"
     spark = "spark"
-
-
-class Strategy(StrEnum):
-    auto = "auto"
-    external = "external"
-    materialized = "materialized"
-    counted = "counted"
 
 
 # What cannot be read is told as an error of the input, with its reason, not as wrong usage: `readable` is what is checked beforehand.

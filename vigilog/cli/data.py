@@ -79,7 +79,7 @@ def init(
             given,
             facts,
             data=data,
-            strategy=strategy and strategy.value,
+            strategy=strategy,
             define=define,
             retain={key: _number(key, value) for key, value in pairs(retain, "--retain").items()} or None,
             warehouse=warehouse,

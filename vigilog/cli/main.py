@@ -15,6 +15,7 @@ import typer
 from vigilog import __version__
 from vigilog.cli import data, remote, service
 from vigilog.cli.arguments import (
+    BY_FIT,
     Engine,
     EngineOption,
     FactsOption,
@@ -23,7 +24,6 @@ from vigilog.cli.arguments import (
     ProgramFolderOrAddress,
     ProgramOrFolder,
     ProgramPath,
-    Strategy,
     StrategyOption,
     TokenOption,
     bounded,
@@ -120,7 +120,7 @@ def watch(
     facts: FactsOption = Path(),
     changes: Annotated[str, typer.Option(metavar="FILE", help="A file with one transaction a line; - reads standard input.")] = "-",
     engine: EngineOption = Engine.auto,
-    strategy: StrategyOption = Strategy.auto,
+    strategy: StrategyOption = BY_FIT,
     snapshot: Annotated[bool, typer.Option("--snapshot", help="First print each whole view as plus, with tx 0.")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Add what each transaction cost.")] = False,
     why: Annotated[bool, typer.Option("--why", help="Add a proof for each row that came, and a broken one for each that went.")] = False,
@@ -136,7 +136,7 @@ def watch(
     given, refused = checked(program).program, False
     with progress() as shown:
         report = shown.report
-        database = open_program(given, facts, strategy=strategy.value, engine=engine.value, budget=budget, strict=strict, report=report)
+        database = open_program(given, facts, strategy=strategy, engine=engine.value, budget=budget, strict=strict, report=report)
         with database, lines_of(changes) as lines:
             for answer in transactions.watch(database, shown.idle(lines), snapshot=snapshot, stats=stats, why=why):
                 shown.rest()
@@ -206,7 +206,7 @@ def what_if(
         str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads standard input.", show_default=False)
     ],
     facts: ProgramFactsOption = None,
-    strategy: StrategyOption = Strategy.auto,
+    strategy: StrategyOption = BY_FIT,
     token: TokenOption = None,
 ) -> None:
     """Tells what a transaction would change in the views; nothing is applied."""
@@ -218,7 +218,7 @@ def what_if(
     from vigilog.engine.watch import delta_json
 
     given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
-    with progress() as shown, opened(Path(program), facts, strategy.value, shown.report) as database:
+    with progress() as shown, opened(Path(program), facts, strategy, shown.report) as database:
         changes = database.apply(given, dry_run=True)
         shown.rest()
         print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
@@ -242,19 +242,19 @@ def explain(
     ] = Show.rules,
     view: Annotated[str | None, typer.Option(metavar="V", help="Only what this relation needs.", show_default="everything")] = None,
     engine: EngineOption = Engine.embedded,
-    strategy: StrategyOption = Strategy.auto,
+    strategy: StrategyOption = BY_FIT,
 ) -> None:
     """Shows what becomes of a program, as programs that parse again, or as SQL."""
     from vigilog.explain.explain import explained
 
     if is_folder(program):
-        with opened(program, None, strategy.value) as database:
+        with opened(program, None, strategy) as database:
             given, strategies = database.program, database.strategies
     else:
         given, strategies = checked(program).program, None
     if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
-    print(explained(given, show, view, engine.value, strategies or strategy.value))
+    print(explained(given, show, view, engine.value, strategies or strategy))
 
 
 def _without(facts: Path | None, stats: bool = False) -> None:

@@ -70,7 +70,7 @@ def serve(
             None if program is None else checked(program).program,
             facts,
             data=data,
-            strategy=strategy and strategy.value,
+            strategy=strategy,
             define=define,
             report=shown.report,
         )

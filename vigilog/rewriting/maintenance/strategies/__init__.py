@@ -7,6 +7,7 @@ from vigilog.rewriting.maintenance.strategies.external import EXTERNAL
 from vigilog.rewriting.maintenance.strategies.materialized import MATERIALIZED
 from vigilog.rewriting.maintenance.strategies.strategy import Strategy
 
+AUTO = "auto"  # as fits each view (`choose.py`)
 STRATEGIES = {strategy.name: strategy for strategy in (EXTERNAL, MATERIALIZED, COUNTED)}
 
-__all__ = ["COUNTED", "EXTERNAL", "MATERIALIZED", "STRATEGIES", "Strategy"]
+__all__ = ["AUTO", "COUNTED", "EXTERNAL", "MATERIALIZED", "STRATEGIES", "Strategy"]

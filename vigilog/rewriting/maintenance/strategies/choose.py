@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from vigilog.core.errors import UsageError
 from vigilog.language.strata import components
 from vigilog.language.syntax import Program, atoms
-from vigilog.rewriting.maintenance.strategies import EXTERNAL, MATERIALIZED, STRATEGIES, Strategy
-
-AUTO = "auto"
+from vigilog.rewriting.maintenance.strategies import AUTO, EXTERNAL, MATERIALIZED, STRATEGIES, Strategy
 
 
 @dataclass(frozen=True)
