@@ -33,6 +33,7 @@ NOTES = (
     "*Crowd* are subscribers of one view, each with a connection of its own; all of them hear of every commit.",
     "*Bindings* are subscriptions to single slices of one view, of which each commit touches one.",
     "*Stall* is a client that stops reading, beside one that goes on.",
+    "*Batch* is a transaction of many rows, each of which gives four rows of a view: from telling it, through the Python client, until the client's copy of the view has them all. Beside it is what Python takes to write the rows told and the view's rows as JSON, and to read them.",
 )
 PROGRAM = """\
 .decl edge(x: symbol, y: symbol)
@@ -46,6 +47,12 @@ closure(x, y) :- edge(x, z), closure(z, y).
 .output holds
 holds(p, i) :- owns(p, i), !lost(i).
 edge("b", "c").
+.decl order(id: number, name: symbol, day: date, amount: decimal(10,2))
+.decl part(k: number)
+.decl line(id: number, k: number, name: symbol, day: date, amount: decimal(10,2))
+.output line
+line(id, k, name, day, amount) :- order(id, name, day, amount), part(k).
+part(0). part(1). part(2). part(3).
 """
 PEOPLE = 10_000
 
@@ -61,6 +68,7 @@ def main(options: Options) -> int:
         ("bindings", "bindings", {"number": int(10_000 * scale), "changes": changes}),
         ("crowd", "crowd", {"subscribers": int(2000 * scale), "rate": 100, "seconds": 20 * scale}),
         ("stall", "stall", {"rate": 100, "seconds": 60 * scale}),
+        ("batch", "batch", {"rows": int(20_000 * scale)}),
     ]
     planned = [entry for entry in planned if not options.only or entry[0] in options.only]
     around = report.surroundings()
@@ -159,6 +167,11 @@ def judge(found: dict[str, list[dict[str, Any]]]) -> list[Target]:
     if "stall" in found:
         stall = found["stall"][0]
         targets.append(at_most("p50 beside a client that stalls ÷ before", stall["stalled p50 ms"] / stall["before p50 ms"], 1.5, "×"))
+    if "batch" in found:
+        batch = found["batch"][0]
+        targets.append(
+            at_most(f"{batch['rows told']:,} rows told until a copy has {batch['view rows']:,} ÷ their JSON", batch["÷ JSON"], 15, "×")
+        )
     return targets
 
 

@@ -6,18 +6,22 @@ It prints its result as a line of JSON.
 from __future__ import annotations
 
 import asyncio
+import datetime
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
 from bench.wire import Caller, Listener, listen
+from vigilog.client import connect
 
+REPEATED = 5  # batches
 WARM = 30  # changes before it counts
 Result = dict[str, Any]
 
@@ -175,11 +179,46 @@ async def stall(port: int, rate: float, seconds: float) -> Result:
     }
 
 
+async def batch(port: int, rows: int) -> Result:
+    """Many rows told at once, until a copy of the view that they change has them."""
+    return await asyncio.to_thread(_batch, port, rows)
+
+
+def _batch(port: int, rows: int) -> Result:
+    first = datetime.date(2026, 1, 1)
+    told = [(n, f"name {n}", first + datetime.timedelta(days=n % 365), Decimal(n % 1000) / 4) for n in range(rows)]
+    lines = [(n, k, *rest) for n, *rest in told for k in range(4)]
+    json_ = min(_timed(lambda: json.loads(json.dumps([told, lines], default=str))) for _ in range(REPEATED))
+    taken = {"insert": list[float](), "delete": list[float]()}
+    with connect(f"http://127.0.0.1:{port}") as client, client.enroll("line") as view:
+        for _ in range(REPEATED):
+            taken["insert"].append(_timed(lambda: view.wait_for(client.tell(insert={"order": told}).tx)))
+            assert len(view) == len(lines), "the copy has them all"
+            taken["delete"].append(_timed(lambda: view.wait_for(client.tell(delete={"order": told}).tx)))
+            assert not view, "it has none"
+    insert, delete = (statistics.median(seconds) for seconds in taken.values())
+    return {
+        "rows told": rows,
+        "view rows": len(lines),
+        "inserted s": insert,
+        "deleted s": delete,
+        "JSON s": json_,
+        "÷ JSON": insert / json_,
+    }
+
+
+def _timed(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
 MEASUREMENTS: dict[str, Callable[..., Coroutine[Any, Any, Result]]] = {
     "latency": latency,
     "crowd": crowd,
     "bindings": bindings,
     "stall": stall,
+    "batch": batch,
 }
 
 if __name__ == "__main__":
