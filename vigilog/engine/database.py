@@ -35,7 +35,7 @@ from vigilog.rewriting.maintenance.strategies import COUNTED, EXTERNAL, MATERIAL
 from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on, kept_by_none, recursive_relations
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from vigilog.spark.types import DataFrame
 
 MOST_STORED = 10_000_000  # rows of a recursion that `auto` stores in memory; on Spark, of a view, unless the base relations have more
 MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from vigilog.engine.places import streams as stated
 from vigilog.flows import sinks, streams
+from vigilog.flows.home import Home
 
 if TYPE_CHECKING:
     from vigilog.flows.sinks import Sink
     from vigilog.flows.streams import Stream
-    from vigilog.folder.durable import Durable
 
 
 class Followed:
     """One stream for each relation, one sink for each name; each goes on until it is stopped, fails, or the database is closed."""
 
-    def __init__(self, db: Durable) -> None:
+    def __init__(self, db: Home) -> None:
         self.db = db
         self.streams: dict[str, Stream] = {}
         self.sinks: dict[str, Sink] = {}

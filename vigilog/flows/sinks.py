@@ -9,17 +9,15 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError, VigilogError, did_you_mean
 from vigilog.core.values import Row, sorted_rows
+from vigilog.flows.home import Home
 from vigilog.language.syntax import Declaration
 from vigilog.store.file import damage
 from vigilog.store.log import Said
-
-if TYPE_CHECKING:
-    from vigilog.folder.durable import Durable
 
 MOST_CHANGES = 1_000  # that are delivered at once
 NOTED_EVERY = 1_000  # transactions without a change of the view pass until that is noted, too
@@ -66,7 +64,7 @@ class Delivery(Protocol):
 class Source:
     """What a sink needs of the database: one view of it, and a place for its position."""
 
-    def __init__(self, db: Durable, view: str, name: str) -> None:
+    def __init__(self, db: Home, view: str, name: str) -> None:
         if view not in db.program.outputs:
             hint = did_you_mean(view, db.program.outputs) or "a sink has the changes of an .output relation"
             raise DataError(f"there is no view {view} ({hint})", "unknown-relation")
@@ -224,7 +222,7 @@ class Sink:
         return None
 
 
-def made(db: Durable, view: str, kind: str, target: str, name: str, since: int | None, options: Mapping[str, Any]) -> Sink:
+def made(db: Home, view: str, kind: str, target: str, name: str, since: int | None, options: Mapping[str, Any]) -> Sink:
     from vigilog.flows.deliveries import KINDS
 
     if kind not in KINDS:

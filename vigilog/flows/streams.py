@@ -22,9 +22,9 @@ from vigilog.core.extras import SPARK
 from vigilog.core.values import Row
 from vigilog.engine.evaluate import ensure_known
 from vigilog.files.place import Place
+from vigilog.flows.home import Home
 
 if TYPE_CHECKING:
-    from vigilog.folder.durable import Durable
     from vigilog.spark.delta import State
 
 FOLDER = "streams"
@@ -56,7 +56,7 @@ class Stream(Protocol):
         """Ends it, after the batch that is under way."""
 
 
-def made(db: Durable, relation: str, place: Place | None) -> Stream:
+def made(db: Home, relation: str, place: Place | None) -> Stream:
     ensure_known(db.program, relation)
     if place is None:
         example = f'.input {relation}(IO=stream, format=json, path="folder")'
@@ -70,7 +70,7 @@ def made(db: Durable, relation: str, place: Place | None) -> Stream:
 class FolderStream:
     """The files that come into a folder, found by Spark's Structured Streaming, which notes in a checkpoint of the data folder which it has found."""
 
-    def __init__(self, db: Durable, place: Place) -> None:
+    def __init__(self, db: Home, place: Place) -> None:
         self.db, self.place, self.relation = db, place, place.relation
         self.name = f"stream {place.relation}"
         self.failed: VigilogError | None = None
@@ -189,7 +189,7 @@ class FolderStream:
 class TableStream:
     """The versions of a Delta table, by its change feed; the first transaction makes the relation equal to the table."""
 
-    def __init__(self, db: Durable, place: Place) -> None:
+    def __init__(self, db: Home, place: Place) -> None:
         self.db, self.place, self.relation = db, replace(place, format="delta", options={}), place.relation
         self.name = f"stream {place.relation}"
         self.every = float(place.options.get("every", EVERY))
@@ -264,7 +264,7 @@ class TableStream:
                 with self.db.lock:
                     whole = replace(self.place, options={"version": str(newest.version)})
                     position = {"table": newest.table, "version": newest.version}
-                    self.db.store.change(self.relation, whole, "equal", kind="stream", source=(self.name, position))
+                    self.db.store.equalize(self.relation, whole, kind="stream", source=(self.name, position))
                 self.anew = False
                 return
             for version in range(known["version"] + 1, newest.version + 1):

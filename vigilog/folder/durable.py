@@ -52,10 +52,9 @@ from vigilog.spark.snapshots import Written
 from vigilog.store.file import DataFile, damage
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from vigilog.flows.sinks import Sink
     from vigilog.flows.streams import Stream
+    from vigilog.spark.types import DataFrame
 
 CACHE_KIB = 500_000
 SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark starts

@@ -33,11 +33,10 @@ from vigilog.spark.session import surviving
 from vigilog.spark.snapshots import Written, folders, remove
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from vigilog.engine.compiled import Compiled
     from vigilog.executors.spark.bulk import Bulk, Difference
     from vigilog.folder.durable import Durable
+    from vigilog.spark.types import DataFrame
 
 Way = Literal[
     "add", "upsert", "delete_key", "equal"
@@ -304,6 +303,10 @@ class Large:
                 wish = {"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}
                 return self.db.take(wish, kind=kind, source=source)
             return self.db.propose(Proposal(Frames(self, bulk, relation, current, difference), kind, source))
+
+    def equalize(self, relation: str, wanted: Place, *, kind: str, source: tuple[str, Any]) -> Outcome:
+        """Makes a relation equal to a source; its position is committed with that."""
+        return self.change(relation, wanted, "equal", kind=kind, source=source)
 
     @surviving()
     def some(self, relation: str, most: int) -> Iterable[Row]:

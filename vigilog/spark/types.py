@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vigilog.core.values import Kind, Type
 
 TIMESTAMP_PATTERN = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
@@ -14,6 +16,9 @@ _SPARK: dict[Kind, str] = {
     "date": "date",
     "timestamp": "timestamp",
 }
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame as DataFrame  # so that others can speak of frames
 
 
 def spark_type(type_: Type) -> str:
