@@ -55,12 +55,15 @@ def run(session: Session, series: Series, warm: int, cap: float) -> dict[str, An
     cpu: list[float] = []
     told: list[dict[str, Any]] = []
     costs: list[dict[str, Any]] = []
+    first: list[float] = []  # of the first pair, before anything is warm
     spent, shown = 0.0, time.perf_counter()
     for place, change in enumerate(series.changes):
         began, used = time.perf_counter(), time.process_time()
         answers = session.apply(change)
         took, used = time.perf_counter() - began, time.process_time() - used
         told.append(asdict(Told.of(answers)))
+        if place < 2:
+            first.append(took * 1000)
         if place >= warm:
             spent += took
             times.append(took * 1000)
@@ -72,7 +75,16 @@ def run(session: Session, series: Series, warm: int, cap: float) -> dict[str, An
         if place % 2 and times and spent > cap:
             break
     capped = spent > cap and len(told) < len(series.changes)
-    return {"name": series.name, "rows": series.rows, "ms": times, "cpu": cpu, "told": told, "costs": costs, "capped": capped}
+    return {
+        "name": series.name,
+        "rows": series.rows,
+        "first": first,
+        "ms": times,
+        "cpu": cpu,
+        "told": told,
+        "costs": costs,
+        "capped": capped,
+    }
 
 
 def say(**what: Any) -> None:

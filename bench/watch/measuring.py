@@ -26,6 +26,7 @@ class Measured:
     contender: Contender
     series: str
     rows: int
+    first: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     used: list[float] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
@@ -45,7 +46,7 @@ class Measured:
     @property
     def p95(self) -> float:
         """
-        >>> Measured(None, None, "", 1, [5.0, *range(1, 20)]).p95  # type: ignore[arg-type]
+        >>> Measured(None, None, "", 1, times=[5.0, *range(1, 20)]).p95  # type: ignore[arg-type]
         18
         """
         return sorted(self.times)[max(0, -(-len(self.times) * 95 // 100) - 1)]
@@ -162,6 +163,7 @@ def _sample(workload: Workload, contender: Contender, options: Options, results:
 def _keep(workload: Workload, contender: Contender, event: dict[str, Any], results: Results) -> Measured:
     key = (workload.name, event["name"], contender.name)
     measured = results.measured.setdefault(key, Measured(workload, contender, event["name"], event["rows"]))
+    measured.first.append(max(event["first"], default=0.0))
     measured.times += event["ms"]
     measured.used += event["cpu"]
     measured.costs += event["costs"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench import chart, report
@@ -14,6 +15,7 @@ from bench.watch.workloads import Workload
 
 COLUMNS = (
     "contender",
+    "first ms",
     "p50 ms",
     "p95 ms",
     "CPU ms",
@@ -50,6 +52,7 @@ def _row(one: Measured, all_: Sequence[Measured]) -> tuple[str, ...]:
     yardstick, by_hand = by_name.get("duckdb"), by_name.get("by-hand")
     return (
         one.contender.title,
+        _ms(median(one.first)),
         _ms(one.p50),
         _ms(one.p95),
         "" if one.cpu is None else _ms(one.cpu),
@@ -78,6 +81,7 @@ def data(results: Results) -> list[dict[str, Any]]:
             "series": measured.series,
             "contender": measured.contender.name,
             "rows": measured.rows,
+            "first_ms": round(median(measured.first), 4),
             "p50_ms": round(measured.p50, 4),
             "p95_ms": round(measured.p95, 4),
             "cpu_ms": None if measured.cpu is None else round(measured.cpu, 4),
