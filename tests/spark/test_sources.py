@@ -301,7 +301,7 @@ BAD_TEXT: dict[str, tuple[str, str, bytes, str]] = {
     "no-moment": ("x: timestamp", "", b"2026-11-16T24:00:00Z\n", "F:1: column x of r: '2026-11-16T24:00:00Z' is not a timestamp"),
     "decimal-digits": ("x: decimal(6,2)", "", b"1.234\n", "F:1: column x of r: 1.234 is not a decimal(6,2)"),
     "invalid-utf8": (TWO, "", b"a\t1\n\xff\t2\n", "F:2: is not UTF-8 text (byte 0xff)"),
-    "nul": (TWO, "", b"a\0\t1\n", "F:1: column x of r: 'a\\x00' is not a symbol"),
+    "nul": (TWO, "", b"a\0\t1\n", "F:1: column x of r: \"a\\u0000\" is not a symbol"),
     "csv-other-header": (TWO, "IO=csv", b"x,z\na,1\n", "F:1: names the columns x, z, but r has x, y"),
     "other-header": (TWO, "headers=true", b"x,y\na\t1\n", "F:1: names the columns x,y, but r has x, y; columns are separated by a tab"),
     "csv-bad-header": (TWO, "IO=csv", b'"x",y"\na,1\n', "F:1: names the columns x, y\", but r has x, y"),
@@ -366,7 +366,7 @@ BAD_COLUMNS: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "date-out-of-range": ("x: date", {"x": pa.array([3_000_000], pa.date32())}, "value", "F, row 1: column x of r: +10183-09-21 is not a date: "),
     "decimal-digits": ("x: decimal(6,2)", {"x": [Decimal("1.255")]}, "value", "F, row 1: column x of r: 1.255 is not a decimal(6,2): "),
     "invalid-utf8": ("x: symbol", {"x": strings(b"a", b"\xff")}, "value", "F, row 2: column x of r: � is not a symbol: "),
-    "nul": ("x: symbol", {"x": ["a\0b"]}, "value", "F, row 1: column x of r: 'a\\x00b' is not a symbol: "),
+    "nul": ("x: symbol", {"x": ["a\0b"]}, "value", "F, row 1: column x of r: \"a\\u0000b\" is not a symbol: "),
 }  # fmt: skip
 
 
