@@ -177,12 +177,12 @@ class Type:
         return self._decimal_of(value) if isinstance(value, float) and self.kind == "decimal" else self.check(value)
 
     def from_spelled(self, value: object) -> object:
-        """A JSON scalar where integers are told as text: such a text as the integer that it is; all else, whatever it is, is left.
+        """A JSON scalar where integers are told as text: such a text, in decimal, as the integer that it is; all else, whatever it is, is left.
 
         >>> NUMBER.from_spelled("-9007199254740993"), NUMBER.from_spelled("5x"), SYMBOL.from_spelled("5")
         (-9007199254740993, '5x', '5')
         """
-        if isinstance(value, str) and self.kind in ("number", "unsigned"):
+        if isinstance(value, str) and self.kind in ("number", "unsigned") and re.fullmatch("-?[0-9]+", value):
             with suppress(ValueError):
                 return self.parse(value)
         return value
