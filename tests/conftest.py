@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.java import JAVA
 from tests.postgres import Postgres, binaries, postgres
 from tests.treatments import SIZE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAVA = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:TieredStopAtLevel=1"  # little data, but thousands of plans: little is worth compiling well
 
 # Spark compiles each plan to code, which takes longer than it saves where there are few rows. Some golden programs, and those on a cluster, are compiled all the same.
 CODE = {"spark.sql.codegen.wholeStage": ("true", "false"), "spark.sql.codegen.factoryMode": ("FALLBACK", "NO_CODEGEN")}

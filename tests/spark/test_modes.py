@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import JAVA
 from tests.golden import PROGRAMS, read_case
+from tests.java import JAVA
 from vigilog.core.errors import SparkUnavailable
 from vigilog.spark import session
 
