@@ -65,6 +65,13 @@ def database() -> Iterator[Postgres]:
         yield running
 
 
+def pytest_configure() -> None:
+    from hypothesis import HealthCheck, settings  # which pytest has loaded by then
+
+    settings.register_profile("vigilog", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    settings.load_profile("vigilog")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         shares = "spark" in item.nodeid or "spark" in getattr(item, "fixturenames", ())

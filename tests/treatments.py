@@ -18,9 +18,10 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from hypothesis import HealthCheck, settings
+if TYPE_CHECKING:
+    from hypothesis import HealthCheck, settings
 
 Case = TypeVar("Case")
 Treatment = TypeVar("Treatment")
@@ -41,9 +42,6 @@ SIZE = os.environ.get("VIGILOG_TESTS", "usual")
 COMMIT = os.environ.setdefault("VIGILOG_COMMIT", _commit())  # all processes of a run have the same
 assert SIZE in AMOUNTS, f"VIGILOG_TESTS is one of {', '.join(AMOUNTS)}"
 
-settings.register_profile("vigilog", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-settings.load_profile("vigilog")
-
 
 def amount(usual: int, size: str = SIZE) -> int:
     """How often something random is tried that is usually tried so often."""
@@ -52,8 +50,13 @@ def amount(usual: int, size: str = SIZE) -> int:
 
 def examples(usual: int, *unchecked: HealthCheck) -> settings:
     """The settings of a property that is usually tried with so many random examples."""
-    some = settings(max_examples=amount(usual))
-    return settings(some, suppress_health_check=[*some.suppress_health_check, *unchecked])
+    from hypothesis import (  # here, for processes that are started with warnings as errors: pytest wants to load it first
+        HealthCheck,
+        settings,
+    )
+
+    calm = [HealthCheck.too_slow, HealthCheck.data_too_large, *unchecked]
+    return settings(max_examples=amount(usual), deadline=None, suppress_health_check=calm)
 
 
 def treated(
