@@ -38,7 +38,16 @@ BENCHMARKS = {
         (1, 1),
         choosing=True,
     ),
+    "aggregates": Benchmark("aggregates over groups whose state is kept, beside DuckDB computing them anew", (20.0, 5.0), (1, 1)),
+    "frames": Benchmark("complex views: frames beside the same rules, loops and classes written by hand", (60.0, 5.0), (1, 1)),
     "store": Benchmark("surviving: durable commits, recovery, large relations on Spark", (60.0, 5.0), (1, 1)),
+    "pipeline": Benchmark(
+        "a data pipeline on Spark: five views over real tables, beside plain Spark that computes them anew and compares",
+        (120.0, 60.0),
+        (5, 2),
+        choosing=True,
+    ),
+    "conditions": Benchmark("alerts, constraints and triggers, beside views that nobody does anything with", (60.0, 5.0), (1, 1)),
     "service": Benchmark("serving: how soon clients hear of a commit, alone, in a crowd, beside one that stalls", (60.0, 5.0), (1, 1)),
 }
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Frames = Mapping[str, "DataFrame"]
+TemporaryViews = Mapping[str, "DataFrame"]
 Rounds = Callable[[int, int], None]
 
 
-def closure(given: Frames, each: Rounds) -> int:
+def closure(given: TemporaryViews, each: Rounds) -> int:
     edge = given["edge"].toDF("z", "y")
 
     def step(known: DataFrame) -> DataFrame:
@@ -21,7 +21,7 @@ def closure(given: Frames, each: Rounds) -> int:
     return _until_nothing_comes(given["edge"], step, each)
 
 
-def same_generation(given: Frames, each: Rounds) -> int:
+def same_generation(given: TemporaryViews, each: Rounds) -> int:
     left, right = given["edge"].toDF("p", "x"), given["edge"].toDF("q", "y")
     siblings = left.join(right.withColumnRenamed("q", "p"), "p").where("x != y").select("x", "y")
 
@@ -31,7 +31,7 @@ def same_generation(given: Frames, each: Rounds) -> int:
     return _until_nothing_comes(siblings, step, each)
 
 
-def points_to(given: Frames, each: Rounds) -> int:
+def points_to(given: TemporaryViews, each: Rounds) -> int:
     assign, load, store = given["assign"], given["load"], given["store"]
 
     def step(points: DataFrame) -> DataFrame:

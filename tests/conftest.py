@@ -17,7 +17,7 @@ import pytest
 
 from tests.java import JAVA
 from tests.postgres import Postgres, binaries, postgres
-from tests.treatments import SIZE
+from tests.treatments import COMMIT, SIZE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,9 +65,14 @@ def database() -> Iterator[Postgres]:
         yield running
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
     from hypothesis import HealthCheck, settings  # which pytest has loaded by then
 
+    if config.option.hypothesis_seed is None and SIZE == "usual":
+        config.option.hypothesis_seed = (
+            COMMIT  # as treatments: each commit draws other examples, and a failure comes again at the same commit
+        )
     settings.register_profile("vigilog", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
     settings.load_profile("vigilog")
 

@@ -22,7 +22,8 @@ closure(x, y) :- edge(x, z), closure(z, y).
 
 @dataclass
 class Step:
-    """A transaction as `watch` reads it, and the rows that views gain and lose by it, as `+view<TAB>cells` and `-view<TAB>cells`, or `error code`."""
+    """A transaction as `watch` reads it, and what becomes of it: the rows that views gain and lose by it, as `+view<TAB>cells` and `-view<TAB>cells`; what
+    alerts say, as `alert JSON`; what triggers do, as `triggered +relation<TAB>cells`; or `error code`, with the members of the error that say more, as JSON."""
 
     transaction: str
     expect: list[str]
@@ -30,6 +31,12 @@ class Step:
     @property
     def refused(self) -> bool:
         return bool(self.expect) and self.expect[0].startswith("error ")
+
+    @property
+    def triggered(self) -> list[tuple[str, str, list[str]]]:
+        """What triggers do: a sign, a relation, cells."""
+        said = (line.removeprefix("triggered ").split("\t") for line in self.expect if line.startswith("triggered "))
+        return [(first[0], first[1:], cells) for first, *cells in said]
 
 
 @dataclass

@@ -13,7 +13,8 @@ import pytest
 from vigilog.cli.arguments import Engine
 from vigilog.core import arrow
 from vigilog.core.errors import ProgramError, UsageError
-from vigilog.core.values import NUMBER, SYMBOL, Kind, Type, Value
+from vigilog.core.sets import Set
+from vigilog.core.values import NUMBER, SYMBOL, Kind, Value, type_named
 from vigilog.engine import places
 from vigilog.engine.evaluate import evaluate
 from vigilog.executors.choose import ENGINES
@@ -21,7 +22,7 @@ from vigilog.executors.embedded.keepers import KEEPERS
 from vigilog.files import place, reader, writer
 from vigilog.files.place import Place
 from vigilog.folder.opening import open_program
-from vigilog.language import builder, functors, options
+from vigilog.language import functors, options, syntax
 from vigilog.language.functors import AGGREGATES, FUNCTORS
 from vigilog.language.parser import parse
 from vigilog.language.syntax import aggregates
@@ -41,14 +42,18 @@ TEXT, FILES, FORMATS = place.TEXT_FORMATS, {*options.FILES}, {*options.FORMATS}
 
 # For each table where it is, what it has, and what it must have.
 TABLES: list[tuple[str, Iterable[str], Iterable[str]]] = [
-    ("_MEANING in language/functors.py", functors._MEANING, [name for name in FUNCTORS if not name.startswith("to_")]),
+    (
+        "_MEANING in language/functors.py",
+        {**functors._MEANING, **functors._SETS},
+        [name for name in FUNCTORS if not name.startswith("to_")],
+    ),
     ("COMPARISONS in planning/dialect.py", dialect.COMPARISONS, functors._COMPARE),
     ("AGGREGATES in planning/sqlite.py", sqlite.AGGREGATES, AGGREGATES),
     ("AGGREGATES in planning/sparksql.py", sparksql.AGGREGATES, AGGREGATES),
     ("ANY in language/functors.py", functors.ANY, KINDS),
     ("AFFINITY in planning/sqlite.py", sqlite.AFFINITY, KINDS),
-    ("_SPARK in spark/types.py", types._SPARK, {*KINDS} - {"decimal"}),
-    ("_ARROW in core/arrow.py", arrow._ARROW, {*KINDS} - {"decimal"}),
+    ("_SPARK in spark/types.py", types._SPARK, {*KINDS} - {"decimal", "set", "tuple"}),
+    ("_ARROW in core/arrow.py", arrow._ARROW, {*KINDS} - {"decimal", "set", "tuple"}),
     ("TEXTS in files/reader.py", reader.TEXTS, TEXT),
     ("TEXTS in files/writer.py", writer.TEXTS, TEXT),
     ("TEXTS in spark/sources.py", sources.TEXTS, TEXT),
@@ -103,12 +108,15 @@ VALUES: dict[Kind, Value] = {
     "date": datetime.date(2026, 11, 16),
     "timestamp": datetime.datetime(2026, 11, 16, 8, 30, tzinfo=datetime.UTC),
     "decimal": Decimal("1.50"),
+    "set": Set([("b", Set([1.5])), ("a", Set())]),
+    "tuple": ("a", datetime.date(2026, 11, 16), 2**64 - 1),
 }
+NESTED = {"set": "set<(symbol, set<float>)>", "tuple": "(symbol, date, unsigned)", "decimal": "decimal(6,2)"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_go_round(kind: Kind) -> None:
-    value, type_ = VALUES[kind], Type(kind, 6, 2) if kind == "decimal" else Type(kind)
+    value, type_ = VALUES[kind], type_named(NESTED.get(kind, kind))
     assert type_.check(value) == type_.parse(type_.text(value)) == type_.from_json(type_.to_json(value)) == value
     encode, decode = sqlite.encoder(type_), sqlite.decoder(type_)
     stored = encode(value) if encode else value
@@ -135,10 +143,10 @@ def test_what_there_is_not_is_refused(tmp_path: Path) -> None:
         assert database.view("q") == set()
 
 
-@pytest.mark.parametrize("name", [*FUNCTORS, *AGGREGATES, *builder.TESTS])
+@pytest.mark.parametrize("name", [*FUNCTORS, *AGGREGATES, *syntax.TESTS])
 def test_every_functor_and_aggregate_is_described(name: str) -> None:
     page = (DOCS / "language.md").read_text(encoding="utf-8")
-    shown = "-x" if name == "neg" else name
+    shown = {"neg": "-x", "{|}": "{\\|}"}.get(name, name)
     assert any(f"`{shown}{end}" in page for end in ("`", "(", " ")), f"docs/language.md lacks {name}"
 
 

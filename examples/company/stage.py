@@ -17,7 +17,7 @@ from rich.tree import Tree
 from examples.company.changes import Operations, happen
 from examples.company.data import Row, write
 from examples.company.processes import Holder, Server
-from vigilog.client import Client, Told, connect
+from vigilog.client import Client, Receipt, connect
 from vigilog.core.errors import VigilogError
 from vigilog.core.proofs import Proof
 
@@ -100,7 +100,7 @@ class Stage:
         answer.raise_for_status()
         self.base[relation].update(rows)
         counts = {view: (sides["plus"], sides["minus"]) for view, sides in answer.json()["views"].items()}
-        self._committed(Told(answer.json()["tx"], counts), time.perf_counter() - began)
+        self._committed(Receipt(answer.json()["tx"], counts), time.perf_counter() - began)
 
     def kill(self, event: str, operations: Operations) -> None:
         """Kills the server; what is told while it is dead is done, once, when another has taken its place."""
@@ -130,7 +130,7 @@ class Stage:
         self.console.print(event)
         self.console.print(f"POST /v1/transactions {json.dumps(operations)}", style="dim", markup=False)
 
-    def _committed(self, told: Told, seconds: float) -> None:
+    def _committed(self, told: Receipt, seconds: float) -> None:
         took = f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
         counts = ", ".join(f"{view} +{plus:,} -{minus:,}" for view, (plus, minus) in told.views.items())
         self.console.print(f"[green]transaction {told.tx}[/green], durable after {took}: {counts or 'no view changed'}")

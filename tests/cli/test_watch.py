@@ -184,7 +184,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "no rows": ('{"insert": {"edge": null}}', "json"),
     "one row": ('{"insert": {"edge": ["x","y"]}}', "json"),
     "rows as text": ('{"insert": {"edge": "xy"}}', "json"),
-    "a row as an object": ('{"insert": {"edge": [{"x": "x", "y": "y"}]}}', "json"),
+    "a row with a name that is none": ('{"insert": {"edge": [{"x": "x", "z": "y"}]}}', "column"),
     "a row that is null": ('{"insert": {"edge": [["x","y"], null]}}', "json"),
     "too few columns": ('{"insert": {"edge": [["x","y"], ["x"]]}}', "columns"),
     "too many columns": ('{"insert": {"edge": [["x","y","z"]]}}', "columns"),

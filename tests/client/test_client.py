@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import itertools
 import logging
 import threading
 import time
@@ -292,9 +293,10 @@ def test_a_killed_server_that_comes_back_has_lost_nothing_for_its_clients(server
     with connect(server.url) as client, client.enroll("closure", on_change=received.append) as view, client.subscribe("degree") as changes:
         copy = set(a_snapshot(next(changes)).views["degree"])
         seen = []
+        killed = threading.Event()
 
         def write() -> None:
-            for number in range(80):
+            for number in itertools.takewhile(lambda _: not killed.is_set(), itertools.count()):
                 client.tell(insert=edges(f"{number % 8}{number % 5}"), delete=edges(f"{(number + 3) % 8}{number % 5}"))
 
         writer = threading.Thread(target=write)
@@ -303,6 +305,7 @@ def test_a_killed_server_that_comes_back_has_lost_nothing_for_its_clients(server
             assert view.wait_for(view.position + 5, PATIENCE)
             server.kill()
             server.start()
+        killed.set()
         writer.join(PATIENCE)
         tx = client.tell(insert=edges("zz")).tx
         for change in changes:

@@ -11,7 +11,8 @@ from vigilog.core.errors import ProgramError
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show_statement
-from vigilog.language.syntax import Atom, Constant, Constraint, Disjunction, Literal, Negation, Program, Rule, Truth
+from vigilog.language.syntax import Atom, Constant, Constraint, Disjunction, Literal, Negation, Program, Rule, SetOf, Truth
+from vigilog.rewriting.program.collecting import collect
 
 Rows = Mapping[str, set[tuple[Any, ...]]]
 Fact = tuple[str, tuple[Any, ...]]
@@ -57,6 +58,9 @@ class Judge:
     """A state of a program, in which literals can be looked up. `base` are the rows that are stated, `state` all."""
 
     def __init__(self, program: Program, base: Rows) -> None:
+        collected = collect(program)
+        helping = (rule.source for rule in collected.rules if rule.heads[0].relation not in program.relations)
+        program = replace(program, declarations=collected.declarations, rules=(*program.rules, *helping))
         self.program, self.base = program, base
         self.state = reference.evaluate(program, base)
         self.rules = {(show_statement(rule), str(rule.span)): rule for rule in program.rules}
@@ -92,7 +96,8 @@ class Judge:
 
     def facts(self, found: list[Node]) -> list[Fact | None]:
         """The relation and row of each literal that is an atom, None for others."""
-        parsed = [parse(f"answer() :- {node.literal}.").rules[0].body[0] for node in found]
+        parsed: list[Literal | None] = [parse(f"answer() :- {node.literal}.").rules[0].body[0] for node in found]
+        parsed = [None if isinstance(literal, Atom) and literal.relation not in self.program.relations else literal for literal in parsed]
         atoms = [literal for literal in parsed if isinstance(literal, Atom)]
         typed = iter(check(self._with(tuple(Rule((atom,)) for atom in atoms))).program.rules)
         return [_fact(next(typed).heads[0]) if isinstance(literal, Atom) else None for literal in parsed]
@@ -120,7 +125,7 @@ class Judge:
 
     def _with(self, rules: tuple[Rule, ...]) -> Program:
         plain = tuple(replace(d, attributes=tuple(replace(a, type=None) for a in d.attributes)) for d in self.program.declarations)
-        return Program(self.program.types, plain, (), rules, {"proof": ""})
+        return Program(self.program.types, plain, (), rules, {"proof": ""}, aggregates=self.program.aggregates)
 
 
 def _narrowed(body: tuple[Literal, ...]) -> tuple[Literal, ...]:
@@ -131,7 +136,7 @@ def _narrowed(body: tuple[Literal, ...]) -> tuple[Literal, ...]:
                 literal = replace(literal, relation=f"{literal.relation} below")
             case Disjunction():
                 literal = replace(literal, branches=tuple(_narrowed(branch) for branch in literal.branches))
-            case Negation() | Constraint() | Truth():
+            case Negation() | Constraint() | Truth() | SetOf():
                 pass
             case _:
                 assert_never(literal)

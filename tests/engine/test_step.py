@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from vigilog.conditions import MOST_ROUNDS
 from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.engine import database
 from vigilog.engine.database import Database
-from vigilog.engine.step import MOST_ROUNDS, Judge
+from vigilog.engine.step import Judge
 from vigilog.engine.transaction import Transaction
 from vigilog.folder import large
 from vigilog.folder.durable import Durable

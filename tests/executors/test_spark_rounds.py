@@ -12,7 +12,7 @@ from tests.golden import PROGRAMS, read_case
 from tests.spark.test_sources import derive
 from vigilog.core.errors import Stopped, VigilogError
 from vigilog.engine.evaluate import evaluate
-from vigilog.executors.spark import frames, machine
+from vigilog.executors.spark import machine, temporary
 from vigilog.executors.watch import Watch
 from vigilog.language.check import check
 
@@ -128,7 +128,7 @@ LARGE = {
 )
 def test_large_deltas(name: str, limits: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for constant, value in LARGE[limits].items():
-        monkeypatch.setattr(frames if hasattr(frames, constant) else machine, constant, value)
+        monkeypatch.setattr(temporary if hasattr(temporary, constant) else machine, constant, value)
     monkeypatch.setattr(machine, "MOST_SURPRISES", 100)
     case = read_case(PROGRAMS / f"{name}.case")
     case.write_facts(tmp_path)
@@ -141,6 +141,6 @@ def test_planning_does_not_grow_with_the_rounds(width: str, spark: SparkSession,
     for constant, value in {"SMALL_ROWS": 0, "LOCAL_ROWS": 0}.items():
         monkeypatch.setattr(machine, constant, value)
     if width == "several":
-        monkeypatch.setattr(frames, "ROWS_A_PARTITION", 1)
+        monkeypatch.setattr(temporary, "ROWS_A_PARTITION", 1)
     walk = ".decl edge(x: number, y: number)\n.decl at(x: number)\n.output at\nat(0).\nat(y) :- at(x), edge(x, y), at(z), x - z < 2, x - z >= 0.\n"
     assert len(evaluate(walk, {"edge": chain(26)}, "spark")["at"]) == 27

@@ -287,7 +287,7 @@ def test_what_is_no_stream(tmp_path: Path) -> None:
 def test_the_example_of_the_documentation(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(\w*)\n(.*?)```", page, re.DOTALL)
-    (tmp_path / "orders.dl").write_text(next(block for _, block in blocks if block.startswith(".decl")), encoding="utf-8")
+    (tmp_path / "orders.dl").write_text(next(block for _, block in blocks if block.startswith(".decl orders")), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     exec(next(block for language, block in blocks if language == "python"), {})
     assert set(pq.read_table(tmp_path / "feed")["item"].to_pylist()) == {"screw", "bolt"}

@@ -17,6 +17,7 @@ from tests.folder.test_places import as_format_3
 from tests.folder.test_threads import together
 from tests.golden import GRAPH
 from vigilog.core.errors import DataError, Stopped
+from vigilog.executors.allowance import Allowance
 from vigilog.folder.opening import open_program
 from vigilog.folder.positions import Remembered, forget, remember, remembered
 from vigilog.language.goal import parse_goal
@@ -127,14 +128,14 @@ def test_an_answer_has_bounds(tmp_path: Path) -> None:
         NUMBERS, {"edge": [(number, number + 1) for number in range(400)]}, data=tmp_path / "data", strategy="external"
     ) as db:
         goal = parse_goal(db.program, "closure(x, y)")
-        with db.reading(goal, budget=100) as state, pytest.raises(DataError, match="costs too much"):
+        with db.reading(goal, allowance=Allowance(rows=100)) as state, pytest.raises(DataError, match="costs too much"):
             state.answers(goal)
         slow = parse_goal(db.program, "edge(a, b), edge(c, d), edge(e, f), edge(g, h), a + c + e + g = -1")
-        with db.reading(slow, seconds=0.01) as state, pytest.raises(Stopped, match="did not come to an end"):
+        with db.reading(slow, allowance=Allowance(seconds=0.01)) as state, pytest.raises(Stopped, match="did not come to an end"):
             state.answers(slow)
         db.apply({"insert": {"edge": [(-1, 0)]}})
         with pytest.raises(Stopped, match="did not come to an end"):
-            db.ask("edge(a, b), edge(c, d), edge(e, f), edge(g, h), a + c + e + g = -100", at=0, seconds=0.01)
+            db.ask("edge(a, b), edge(c, d), edge(e, f), edge(g, h), a + c + e + g = -100", at=0, allowance=Allowance(seconds=0.01))
         with db.reading(goal) as state:
             assert len(state.answers(goal)) == 401 * 402 // 2, "and the next one is answered"
         assert db.apply({"delete": {"edge": [(-1, 0)]}})["closure"].minus and db.verify().problems == []

@@ -91,8 +91,11 @@ def test_spark_dies(tmp_path: Path) -> None:
         from tests.folder.test_spark_faults import CLOSURE, insertion, large
         from vigilog.core.errors import VigilogError
         from vigilog.folder import large as limits
-        from vigilog.executors.spark.frames import Frames
+        from vigilog.executors.spark import stored
+        from vigilog.executors.spark.temporary import TemporaryViews
         from vigilog.spark import snapshots
+
+        stored.LOCAL_ROWS = 0  # or nothing would be asked of Spark for so few rows
 
         def kill(*_):
             process = SparkContext._gateway.proc
@@ -119,7 +122,7 @@ def test_spark_dies(tmp_path: Path) -> None:
         (folder / "more.facts").write_text("d\\te\\ne\\tf\\n")
         db = large(folder / "data")
         assert db.view("closure") == CLOSURE
-        print(told(Frames, "act", lambda: db.apply(insertion(("c", "d")))), db.tx, list(db.changes(0)))
+        print(told(TemporaryViews, "act", lambda: db.apply(insertion(("c", "d")))), db.tx, list(db.changes(0)))
         print(sorted(db.apply(insertion(("c", "d")))["closure"].plus), db.tx)
         limits.FEW_ROWS = 1
         print(told(snapshots, "write", lambda: db.load("edge", folder / "more.facts")), db.tx)

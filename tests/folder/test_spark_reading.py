@@ -12,6 +12,7 @@ import pytest
 
 from tests.folder.test_reading import closure
 from vigilog.core.errors import DataError, Stopped
+from vigilog.executors.allowance import Allowance
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.spark import stored
 from vigilog.folder.durable import Durable
@@ -119,13 +120,13 @@ def test_spark_begins_beside_writers(spark: SparkSession, tmp_path: Path) -> Non
 
 def test_an_answer_has_bounds(db: Durable) -> None:
     goal = parse_goal(db.program, "closure(x, y), closure(y, z)")
-    with db.reading("closure", goal, budget=10) as state:
+    with db.reading("closure", goal, allowance=Allowance(rows=10)) as state:
         with pytest.raises(DataError, match="costs too much") as error:
             state.rows("closure")
         assert error.value.code == "budget"
         with pytest.raises(DataError, match="costs too much"):
             state.answers(goal)
-    with db.reading("closure", goal, seconds=0.01) as state, pytest.raises(Stopped, match="did not come to an end"):
+    with db.reading("closure", goal, allowance=Allowance(seconds=0.01)) as state, pytest.raises(Stopped, match="did not come to an end"):
         state.answers(goal)
     with db.reading("closure") as state:
         assert set(state.rows("closure")) == closure(SHORT), "and the next one is answered"

@@ -18,18 +18,21 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-TYPES = {"n": "number", "s": "symbol"}
+from vigilog.core.sets import Set
+
+TYPES = {"n": "number", "s": "symbol", "c": "set<number>"}
 
 Row = tuple[int | str, ...]
 Facts = dict[str, list[Row]]
 Transaction = dict[str, dict[str, list[Row]]]
 
 VALUES: dict[str, SearchStrategy[int | str]] = {"n": st.integers(0, 4), "s": st.sampled_from("ab12")}
-CONSTANTS = {"n": ["0", "1", "2", "3", "4"], "s": ['"a"', '"b"', '"1"', '"2"']}
-VARIABLES = {"n": ["x", "y", "z"], "s": ["s", "t", "u"]}
+CONSTANTS = {"n": ["0", "1", "2", "3", "4"], "s": ['"a"', '"b"', '"1"', '"2"'], "c": ["{}", "{1, 2}", "{0}"]}
+VARIABLES = {"n": ["x", "y", "z"], "s": ["s", "t", "u"], "c": ["c", "d"]}
+OF_TYPE = {"number": range(5), "symbol": "ab12", "set": [Set(), Set([1, 2])]}
 COMPARISONS = ["<", "!=", ">=", "=", "<=", ">"]
 BASE = ["n", "nn", "s", "ns", "sn", "ss", "nn", "nnn", "nsn"]
-DERIVED = ["n", "nn", "s", "ns", "sn", "ss", "nn", ""]
+DERIVED = ["n", "nn", "s", "ns", "sn", "ss", "nn", "", "nc", "c"]
 LAYERS = [[1, 1], [2], [1, 2], [2, 1], [1, 1, 1], [2, 2], [1, 2, 1], [2, 1, 2]]
 
 NUMBERS = [
@@ -49,7 +52,7 @@ COMPUTED = {"n": "?n", "s": "?s"}  # stands in an atom for a value that is compu
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation with a letter for each column: `n` number, `s` symbol. An input's name repeats them: `e0_ns`."""
+    """A relation with a letter for each column: `n` number, `s` symbol, `c` a set of numbers, which inputs do not have. An input's name repeats them: `e0_ns`."""
 
     name: str
     columns: str
@@ -82,19 +85,19 @@ class Body:
     lower: list[Relation]
     bounded: bool = False
     literals: list[str] = field(default_factory=list)
-    grounded: dict[str, list[str]] = field(default_factory=lambda: {"n": [], "s": []})
+    grounded: dict[str, list[str]] = field(default_factory=lambda: {"n": [], "s": [], "c": []})
 
     def ground(self, column: str, variable: str) -> None:
         if variable not in self.grounded[column]:
             self.grounded[column].append(variable)
 
 
-def programs() -> SearchStrategy[tuple[str, Facts]]:
-    """Programs with 2 to 4 `.input` and 2 to 5 derived `.output` relations, and rows for each of the inputs.
+def programs(*, sets: bool = True) -> SearchStrategy[tuple[str, Facts]]:
+    """Programs with 2 to 4 `.input` and 2 to 5 derived `.output` relations, and rows for each of the inputs; without `sets`, none has a setof or a set.
 
     The names of the inputs spell the types of their columns (`e0_ns`), which is how `changes` knows them.
     """
-    return _programs()
+    return _programs(sets)
 
 
 def changes(facts: Facts) -> SearchStrategy[list[Transaction]]:
@@ -123,13 +126,13 @@ def _rows_near(name: str, rows: list[Row]) -> SearchStrategy[Row]:
 
 
 @st.composite
-def _programs(draw: DrawFn) -> tuple[str, Facts]:
+def _programs(draw: DrawFn, sets: bool) -> tuple[str, Facts]:
     shapes = draw(st.lists(st.sampled_from(BASE), min_size=2, max_size=4))
     base = [Relation(f"e{i}_{c}", c) for i, c in enumerate(shapes)]
     facts = {r.name: draw(_rows(r.columns)) for r in base}
     layers: list[list[Relation]] = []
     for size in draw(st.sampled_from(LAYERS)):
-        shapes = draw(st.lists(st.sampled_from(DERIVED), min_size=size, max_size=size))
+        shapes = draw(st.lists(st.sampled_from([c for c in DERIVED if sets or "c" not in c]), min_size=size, max_size=size))
         first = sum(map(len, layers))
         layers.append([Relation(f"p{first + i}", c) for i, c in enumerate(shapes)])
     derived = [relation for layer in layers for relation in layer]
@@ -139,7 +142,7 @@ def _programs(draw: DrawFn) -> tuple[str, Facts]:
     lower = list(base)
     for layer in layers:
         for relation in layer:
-            rules += draw(_rules(relation, layer, lower))
+            rules += draw(_rules(relation, layer, lower, sets))
         lower = lower + layer
     parts = draw(st.permutations([declarations, directives, rules]))
     return "\n".join(line for part in parts for line in part) + "\n", facts
@@ -153,22 +156,22 @@ def _rows(columns: str) -> SearchStrategy[list[Row]]:
 
 
 @st.composite
-def _rules(draw: DrawFn, relation: Relation, layer: list[Relation], lower: list[Relation]) -> list[str]:
+def _rules(draw: DrawFn, relation: Relation, layer: list[Relation], lower: list[Relation], sets: bool) -> list[str]:
     """One rule over lower layers, then up to two that may call the layer itself, and perhaps a fact."""
-    rules = [draw(_rule(relation, layer, lower, recursive=False))]
+    rules = [draw(_rule(relation, layer, lower, sets, recursive=False))]
     for recursive in draw(st.sampled_from([[], [True], [False], [True, True], [True, False]])):
-        rules.append(draw(_rule(relation, layer, lower, recursive=recursive)))
+        rules.append(draw(_rule(relation, layer, lower, sets, recursive=recursive)))
     if draw(st.integers(0, 4)) == 4:
         rules.append(f"{draw(_atom(relation, CONSTANTS))}.")
     return rules
 
 
 @st.composite
-def _rule(draw: DrawFn, relation: Relation, layer: list[Relation], lower: list[Relation], *, recursive: bool) -> str:
+def _rule(draw: DrawFn, relation: Relation, layer: list[Relation], lower: list[Relation], sets: bool, *, recursive: bool) -> str:
     names = Names()
-    bodies = [draw(_body(names, layer if recursive else [], lower))]
+    bodies = [draw(_body(names, layer if recursive else [], lower, sets))]
     if draw(st.integers(0, 5)) == 5:
-        bodies.append(draw(_body(names, layer if recursive else [], lower)))
+        bodies.append(draw(_body(names, layer if recursive else [], lower, sets)))
     terms = {}
     for column, constants in CONSTANTS.items():
         variables = [v for v in bodies[0].grounded[column] if all(v in b.grounded[column] for b in bodies)]
@@ -184,14 +187,24 @@ def _rule(draw: DrawFn, relation: Relation, layer: list[Relation], lower: list[R
 
 
 @st.composite
-def _body(draw: DrawFn, names: Names, layer: list[Relation], lower: list[Relation]) -> Body:
+def _body(draw: DrawFn, names: Names, layer: list[Relation], lower: list[Relation], sets: bool = True) -> Body:
     """A body of 1 to 4 literals; with a `layer`, at least one of its atoms is from there."""
     body = Body(names, layer + lower, lower, bounded=bool(layer))
     relations = [draw(st.sampled_from(layer or lower)), *draw(st.lists(st.sampled_from(body.sources), max_size=2))]
-    pool = {c: VARIABLES[c] * 4 + ["_", "_"] + CONSTANTS[c][:2] + [COMPUTED[c]] * 2 for c in "ns"}
+    pool = {c: VARIABLES[c] * 4 + ["_", "_"] + CONSTANTS[c][:2] + ([COMPUTED[c]] * 2 if c in COMPUTED else []) for c in TYPES}
     open_ = [draw(_atom(relation, pool, body)) for relation in relations]
     body.literals += [_filled(draw, body, atom) for atom in open_]
-    more = [_comparison, _negation, _aggregate, _computation, _choice, _group, _aggregate, _computation]
+    more = [
+        _comparison,
+        _negation,
+        _aggregate,
+        _computation,
+        _choice,
+        _group,
+        _aggregate,
+        _computation,
+        *([_setof, _setof, _of_set] if sets else []),
+    ]
     for literal in draw(st.lists(st.sampled_from(more), max_size=min(2, 4 - len(relations)))):
         body.literals += literal(draw, body)
     return body
@@ -214,12 +227,12 @@ def _term(draw: DrawFn, body: Body, column: str) -> str:
 
 def _known(body: Body) -> dict[str, list[str]]:
     """Terms for an atom that tests and does not ground."""
-    return {c: body.grounded[c] * 3 + ["_"] + CONSTANTS[c][:2] + _simple(c, body.grounded[c]) for c in "ns"}
+    return {c: body.grounded[c] * 3 + ["_"] + CONSTANTS[c][:2] + _simple(c, body.grounded[c]) for c in TYPES}
 
 
 def _simple(column: str, variables: list[str]) -> list[str]:
     """Values computed from one variable each."""
-    forms = ["{v} - 1", "{v} + 1"] if column == "n" else ["substr({v}, 0, 1)"]
+    forms = {"n": ["{v} - 1", "{v} + 1"], "s": ["substr({v}, 0, 1)"], "c": ["union({v}, {{1, 4}})", "minus({v}, {{1}})"]}[column]
     return [form.format(v=variable) for variable in variables[:2] for form in forms]
 
 
@@ -233,7 +246,7 @@ def _filled(draw: DrawFn, body: Body, atom: str) -> str:
 
 
 def _comparison(draw: DrawFn, body: Body) -> list[str]:
-    column = draw(st.sampled_from([c for c in "ns" if body.grounded[c]] or ["n"]))
+    column = draw(st.sampled_from([c for c in TYPES if body.grounded[c]] or ["n"]))
     left = draw(st.sampled_from(body.grounded[column] or CONSTANTS[column]))
     right = [v for v in body.grounded[column] if v != left] * 2 + CONSTANTS[column]
     return [f"{left} {draw(st.sampled_from(COMPARISONS))} {draw(st.sampled_from(right))}"]
@@ -293,6 +306,72 @@ def _aggregate(draw: DrawFn, body: Body) -> list[str]:
     return [f"{_term(draw, body, column)} {draw(st.sampled_from(COMPARISONS))} {value}"]
 
 
+def _setof(draw: DrawFn, body: Body) -> list[str]:
+    """A setof over lower layers, and what is asked of its set. What is free in it is grounded by it."""
+    able = [r for r in body.lower if "n" in r.columns]
+    if not able:
+        return []
+    own = draw(st.sampled_from([body.names.fresh("i"), *body.grounded["n"][:1]]))
+    outer = {c: body.grounded[c] * 2 + ["_"] + CONSTANTS[c][:1] for c in TYPES}
+    relation = draw(st.sampled_from(able))
+    place = draw(st.sampled_from([i for i, c in enumerate(relation.columns) if c == "n"]))
+    args, new = [], []
+    for i, column in enumerate(relation.columns):
+        fresh = body.names.fresh({"n": "v", "s": "w", "c": "c"}[column])
+        args.append(own if i == place else draw(st.sampled_from([*outer[column], fresh])))
+        new += [(column, fresh)] * (args[-1] == fresh)
+    atom = f"{relation.name}({', '.join(arg if i == place or arg != own else '_' for i, arg in enumerate(args))})"
+    terms = {c: [*CONSTANTS[c][:1], "_", *([own] * 2 if c == "n" else [])] for c in TYPES}
+    second = draw(
+        st.sampled_from(["", "", f"{own} > 0", "!" + draw(_atom(draw(st.sampled_from(body.lower)), terms)), f"{own} != 3 ; {atom}"])
+    )
+    inside = (
+        f"({atom}, {second})" if second and ";" not in second else f"({atom}, {second.replace(' ;', f' ; {own} = 9,')})" if second else atom
+    )
+    target = draw(st.sampled_from([own, own, f"{own} / 2", f"({own}, {own} + 1)", f"{own} % {own}"]))
+    set_ = body.names.fresh("c")
+    literals = [f"setof({target}, {inside}, {set_})"]
+    for column, variable in new:
+        body.ground(column, variable)
+    if target.startswith("("):
+        return literals + _bounded(
+            draw, body, draw(st.sampled_from(["sum({s}, {v}, 2)", "count({s}, {v})", "member(({v}, {w}), {s})", "mode({s}, {v}, 1)"])), set_
+        )
+    if draw(st.booleans()):
+        return literals + _bounded(draw, body, draw(st.sampled_from(SET_LITERALS)), set_)
+    body.ground("c", set_)
+    return literals
+
+
+SET_LITERALS = [
+    "sum({s}, {v})",
+    "count({s}, {v})",
+    "min({s}, {v})",
+    "max({s}, {v})",
+    "median({s}, {v})",
+    "percentile({s}, 60, {v})",
+    "member({v}, {s})",
+    "{v} = size({s})",
+    "top({s}, 2, {w}), sum({w}, {v})",
+    "mean({s}, {w}), {v} = to_number({w})",
+]
+
+
+def _bounded(draw: DrawFn, body: Body, form: str, set_: str) -> list[str]:
+    """A literal that gives a new number of a set; in a recursion it is bounded."""
+    number, other = body.names.fresh("v"), body.names.fresh("w")
+    body.ground("n", number)
+    return [form.format(s=set_, v=number, w=other), *([f"{number} < 6", f"{number} >= 0"] if body.bounded else [])]
+
+
+def _of_set(draw: DrawFn, body: Body) -> list[str]:
+    """What is asked of a set that is grounded."""
+    set_ = draw(st.sampled_from(body.grounded["c"] + CONSTANTS["c"]))
+    if draw(st.booleans()):
+        return [f"{draw(st.sampled_from(['', '!']))}member({_term(draw, body, 'n')}, {set_})"]
+    return _bounded(draw, body, draw(st.sampled_from(SET_LITERALS)), set_)
+
+
 def _conjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: str, local: str) -> str:
     """One or two literals that ground `local`; a second one may negate, compare with what is outside, join, or ground what the first computes with, and the other way round."""
     first = _atom_with(draw, draw(st.sampled_from(able)), column, local, _known(body))
@@ -316,7 +395,7 @@ def _conjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: 
 
 def _disjunction_inside(draw: DrawFn, body: Body, able: list[Relation], column: str, local: str) -> str:
     """Two ways that bind `local` and nothing else, without `_`; beside them there may be a comparison, also with a further aggregate."""
-    terms = {c: body.grounded[c] * 2 + CONSTANTS[c][:2] + _simple(c, [local] if c == column else body.grounded[c]) for c in "ns"}
+    terms = {c: body.grounded[c] * 2 + CONSTANTS[c][:2] + _simple(c, [local] if c == column else body.grounded[c]) for c in TYPES}
     ways = [_atom_with(draw, draw(st.sampled_from(able)), column, local, terms) for _ in range(2)]
     further = f"count : {{ {draw(_atom(draw(st.sampled_from(body.lower)), terms))} }}" if column == "n" else _term(draw, body, column)
     beside = draw(st.sampled_from(["", "", f"{local} {draw(st.sampled_from(COMPARISONS))} {further}"]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from tests.properties.programs import CONSTANTS, VARIABLES, Names, Relation, _body, programs
+from tests.properties.programs import CONSTANTS, TYPES, VARIABLES, Names, Relation, _body, programs
 from tests.properties.test_maintenance import STRATEGY
 from tests.treatments import examples
 from vigilog import reference
@@ -17,8 +17,8 @@ from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
 from vigilog.language.syntax import Program
 
-LETTERS = {"number": "n", "symbol": "s"}
-PATTERNS = {"n": [*VARIABLES["n"], "_", *CONSTANTS["n"]], "s": [*VARIABLES["s"], "_", *CONSTANTS["s"]]}
+LETTERS = {type_: letter for letter, type_ in TYPES.items()}
+PATTERNS = {letter: [*VARIABLES[letter], "_", *CONSTANTS[letter]] for letter in TYPES}
 
 
 def relations(program: Program) -> list[Relation]:
@@ -44,6 +44,9 @@ def matches(args: list[str], row: tuple[Any, ...]) -> bool:
     for arg, cell in zip(args, row, strict=True):
         if arg[0] == '"' or arg.isdigit():
             if cell != (arg[1:-1] if arg[0] == '"' else int(arg)):
+                return False
+        elif arg[0] == "{":
+            if cell != {int(each) for each in arg[1:-1].split(", ") if each}:
                 return False
         elif arg != "_" and bound.setdefault(arg, cell) != cell:
             return False

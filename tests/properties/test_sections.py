@@ -10,6 +10,7 @@ from tests.rewriting.sections import Rows, evaluate, read_sections, told, with_c
 from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.delta import Delta, between, net
+from vigilog.core.sets import Set
 from vigilog.language.check import check
 from vigilog.language.syntax import Constant, Program
 from vigilog.rewriting.demand.queries import queries
@@ -19,7 +20,7 @@ from vigilog.rewriting.maintenance.strategies.choose import recursive_relations
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.paper.maintain import maintain
 from vigilog.rewriting.paper.rederive import rederive
-from vigilog.rewriting.program.normalize import normalize
+from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.program.separate import as_maintained
 from vigilog.rewriting.sections import show_sections
 
@@ -52,7 +53,7 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
     old, new = reference.evaluate(split, base), reference.evaluate(split, after)
     views = {head.relation for rule in split.rules for head in rule.heads}
     expected: dict[str, Delta] = {view: between(old[view], new[view]) for view in views}
-    plain, naming = normalize(split), Naming(split.relations)
+    plain, naming = rewrite(split), Naming(split.relations)
     tables = with_changes(base, delta, naming)
     stored: Rows = {view: old[view] for view in views}
     updated: Rows = {naming(name, "new"): rows for name, rows in after.items()}
@@ -69,7 +70,7 @@ def test_printed_sections_find_exactly_what_changed(data: st.DataObject) -> None
 def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> None:
     """So do sections in which the proofs of some relations are counted, and they find the numbers, too."""
     split, base, delta, after = changed(data)
-    plain = normalize(split)
+    plain = rewrite(split)
     views = {rule.head.relation for rule in plain.rules}
     relations = {view for view in views - recursive_relations(plain) if data.draw(st.booleans())}
     made = counting(plain, relations)
@@ -88,13 +89,13 @@ def test_printed_counting_finds_exactly_what_changed(data: st.DataObject) -> Non
 def test_printed_queries_give_what_is_asked_for(data: st.DataObject) -> None:
     text, facts = data.draw(programs())
     split, base = base_rows(check(text).program, facts)
-    plain, everything = normalize(split), reference.evaluate(split, base)
+    plain, everything = rewrite(split), reference.evaluate(split, base)
     view = data.draw(st.sampled_from(sorted(split.outputs)))
     sections = read_sections(show_sections(queries(plain, [view])))
     title = data.draw(st.sampled_from([section.title for section in sections]))
     answer, question = (part.rstrip(")").split("(") for part in title.split(", asked by "))
     known = [place for place, arg in enumerate(answer[1].split(", ")) if arg not in ("", "_")]
-    default = {"number": 1, "symbol": "a"}
+    default = {"number": 1, "symbol": "a", "set": Set([1])}
     absent = tuple(default[attribute.type_name] for place, attribute in enumerate(split.relations[view].attributes) if place in known)
     goal = data.draw(st.sampled_from(sorted({absent, *(tuple(row[place] for place in known) for row in everything[view])})))
     found = evaluate([section for section in sections if section.title == title], {**base, question[0]: {goal}}).get(view, set())

@@ -16,7 +16,7 @@ from tests.treatments import examples
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.engine.database import Database
-from vigilog.executors.spark import demand, frames, reader, stored
+from vigilog.executors.spark import demand, reader, stored, temporary
 from vigilog.executors.spark.views import SparkViews
 from vigilog.language.check import check
 from vigilog.language.syntax import Program
@@ -31,9 +31,9 @@ LIMITS: dict[str, dict[tuple[Any, str], int]] = {
     "as they are": {},
     "tables in Spark, tails here": {(stored, "LOCAL_ROWS"): 0},
     "tables in Spark, tails folded in": {(stored, "LOCAL_ROWS"): 1, (stored, "SHORT_TAIL"): 0, (stored, "FOLDED_PART"): 1},
-    "large tables": {(stored, "LOCAL_ROWS"): 0, (frames, "BROADCAST_ROWS"): 1},
+    "large tables": {(stored, "LOCAL_ROWS"): 0, (temporary, "BROADCAST_ROWS"): 1},
     "large changes": {(demand, "COLLECTED_ROWS"): 2, (demand, "MOST_PARTS"): 1},
-    "all is large": {(stored, "LOCAL_ROWS"): 0, (frames, "BROADCAST_ROWS"): 0, (demand, "COLLECTED_ROWS"): 1},
+    "all is large": {(stored, "LOCAL_ROWS"): 0, (temporary, "BROADCAST_ROWS"): 0, (demand, "COLLECTED_ROWS"): 1},
 }
 
 

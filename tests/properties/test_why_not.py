@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.engine.proofs import Judge
-from tests.properties.programs import programs
+from tests.properties.programs import OF_TYPE, programs
 from tests.properties.test_maintenance import STRATEGY, stated
 from tests.treatments import examples
 from vigilog.core.whynot import WhyNot
 from vigilog.engine.database import Database
 from vigilog.language.check import check
 from vigilog.language.parser import parse
-from vigilog.language.printer import show_statement
+from vigilog.language.printer import show_constant, show_statement
 from vigilog.language.syntax import Atom, Literal, is_fact
 
 
 @examples(12)
 @given(st.data())
 def test_what_is_said_is_true(data: st.DataObject) -> None:
-    text, facts = data.draw(programs())
+    text, facts = data.draw(programs(sets=False))
     program = check(text).program
     with Database(program, facts, data.draw(STRATEGY)) as database:
         judge = Judge(database.program, stated(database))
         for name, declaration in program.relations.items():
-            columns = [range(5) if type_.kind == "number" else "ab12" for type_ in declaration.types]
+            columns: list[Iterable[Any]] = [OF_TYPE[type_.kind] for type_ in declaration.types]
             absent = [row for row in product(*columns) if row not in judge.state[name]]
             for row in absent[:: max(1, len(absent) // 3)]:
-                goal = f"{name}({', '.join(map(json.dumps, row))})"
+                goal = f"{name}({', '.join([show_constant(cell) for cell in row])})"
                 found = database.why_not(goal, data.draw(st.integers(1, 2)))
                 assert found is not None and found.literal == goal
                 for node in _nodes(found):

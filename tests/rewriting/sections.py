@@ -33,7 +33,9 @@ def read_sections(text: str) -> list[Printed]:
     """The sections of a text, each read together with the declarations it needs; comments without rules are none."""
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]
     declarations = [line for line in blocks[0] if not line.startswith("//")]
-    assert all(line.startswith(".decl ") for line in declarations), "declarations come first"
+    defined = [line for line in declarations if not line.startswith(".decl ")]
+    assert not defined or defined[0].startswith(".aggregate "), "declarations come first, then definitions"
+    declarations = [line for line in declarations if line.startswith(".decl ")]
     found = []
     for heading, *lines in blocks[1:]:
         match = _HEADING.fullmatch(heading)
@@ -41,7 +43,7 @@ def read_sections(text: str) -> list[Printed]:
         if lines and not all(line.startswith("//") for line in lines):
             used = set(re.findall(r"\w+(?=\()", " ".join(lines)))
             needed = [line for line in declarations if re.findall(r"\w+", line)[1] in used]
-            program = check("\n".join([*needed, *lines])).program
+            program = check("\n".join([*needed, *defined, *lines])).program
             found.append(Printed(match[1], int(match[2] or 0), program, tuple(lines)))
     return found
 

@@ -28,7 +28,7 @@ from vigilog.rewriting.maintenance.strategies import MATERIALIZED
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.paper.maintain import maintain
 from vigilog.rewriting.paper.rederive import rederive
-from vigilog.rewriting.program.normalize import normalize
+from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.program.separate import as_maintained
 from vigilog.rewriting.sections import Section, show_sections
 
@@ -97,7 +97,7 @@ closure_minus(x, y) :- closure_del(x, y), !closure_ins(x, y), !closure_red(x, y)
 
 @cache
 def plain(text: str) -> Program:
-    return normalize(as_maintained(check(text).program)[0])
+    return rewrite(as_maintained(check(text).program)[0])
 
 
 @cache

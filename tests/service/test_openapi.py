@@ -100,6 +100,8 @@ def test_every_call_of_the_protocol_is_described(served: Served) -> None:
         ("post", "/v1/definitions"),
         ("delete", "/v1/definitions/{name}"),
         ("post", "/v1/loads"),
+        ("post", "/v1/refresh"),
+        ("get", "/v1/overrides"),
         ("get", "/v1/status"),
         ("get", "/v1/subscriptions"),
         ("delete", "/v1/subscriptions/{name}"),
@@ -139,6 +141,7 @@ def test_what_a_call_takes_need_not_say_that_it_is_json(served: Served) -> None:
         ("ask", b'{"goal": ' + b"[" * 100_000),
         ("definitions", b"{}"),
         ("loads", b'{"relation": "edge"}'),
+        ("refresh", b'{"domain": "d"}'),
     ],
 )
 def test_a_body_that_is_none_of_the_call(served: Served, path: str, body: bytes) -> None:

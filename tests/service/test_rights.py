@@ -52,6 +52,7 @@ CALLS: list[tuple[str, str, Any, set[str]]] = [
     ("GET", "/v1/program", None, DEFINERS),
     ("POST", "/v1/definitions", {"text": ".decl more(x: symbol) .output more more(x) :- edge(x, _)."}, DEFINERS),
     ("GET", "/v1/status", None, DEFINERS),
+    ("GET", "/v1/overrides", None, DEFINERS),
     ("POST", "/v1/loads", {"relation": "edge", "source": "FACTS"}, {"all"}),
     ("GET", "/v1/subscriptions", None, ANY),
     ("GET", "/metrics", None, ANY),

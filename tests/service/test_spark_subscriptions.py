@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.serving import Row, Served
+from tests.service.serving import Row, Served, until
 from vigilog.folder import large
 from vigilog.folder.opening import open_program
 
@@ -84,5 +84,13 @@ def test_first_answers_slices_changes_and_resuming(server: Served) -> None:
         for process in descendants(server):
             os.kill(process, signal.SIGKILL)
         assert server.view("short") == again.rows(), "Spark begins anew, and nobody hears of it"
+        for process in descendants(server):
+            os.kill(process, signal.SIGKILL)
+        until(lambda: server.call("GET", "/health").status_code == 503)
+        assert server.call("GET", "/health").json()["problems"] == ["spark: failed (spark) and is tried again; the log says more"]
+        until(lambda: server.call("GET", "/health").status_code == 200)
+        assert server.tell(insert={"item": [[-3, 3]]}) and (-3, 3) in server.view("short"), "and it began anew by itself"
+        assert server.mistakes() == [], "neither Java nor Python has filled the log"
+        assert "incubator" not in server.log.read_text(encoding="utf-8")
     finally:
         server.kill()

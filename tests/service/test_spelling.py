@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -146,3 +148,59 @@ def test_the_python_client(filled: Served) -> None:
         assert not view
         view.wait_for(client.tell(insert={"t": rows}).tx)
         assert set(view) == set(rows)
+
+
+NAMES = ("n", "u", "f", "b", "d", "m", "a", "s")
+
+
+@pytest.mark.parametrize("integers", ["number", "text"])
+def test_rows_by_name_go_round(filled: Served, integers: str) -> None:
+    """As objects, now and as of a transaction, by view and by goal; what came so can be told so."""
+    tx = filled.tell(upsert={"t": ROWS[:1]})
+    goal = {"goal": "v(n, u, f, b, d, m, a, s)"}
+    form = f"rows=objects&integers={integers}"
+    found = filled.get(f"/v1/views/v?{form}")["rows"]
+    assert found == filled.call("POST", f"/v1/ask?{form}", json=goal).json()["rows"]
+    plain = filled.get(f"/v1/views/v?integers={integers}")["rows"]
+    assert [list(row) for row in found] == [list(NAMES)] * 3 and [list(row.values()) for row in found] == plain
+    for way in ("delete", "insert"):
+        answer = filled.call("POST", f"/v1/transactions?integers={integers}", json={way: {"t": found}})
+        assert answer.json()["views"]["v"] == {"plus": 0 if way == "delete" else 3, "minus": 3 if way == "delete" else 0}
+    keys = [{"n": row["n"]} for row in found]
+    assert filled.call("POST", f"/v1/transactions?integers={integers}", json={"delete_key": {"t": keys}}).json()["views"]["v"]["minus"] == 3
+    assert filled.get(f"/v1/views/v?{form}&at={tx}")["rows"] == found
+    pair = {"old": found[0], "new": found[0] | {"s": "new"}}
+    assert filled.call("POST", f"/v1/transactions?integers={integers}", json={"insert": {"t": found}}).status_code == 200
+    assert filled.call("POST", f"/v1/transactions?integers={integers}", json={"update": {"t": [pair]}}).status_code == 200
+    assert filled.get(f"/v1/views/v?bind.n={found[0]['n']}&rows=objects")["rows"][0]["s"] == "new"
+
+
+def test_names_that_do_not_fit(filled: Served) -> None:
+    refused = filled.call("POST", "/v1/transactions", json={"insert": {"t": [{"n": 1, "uu": 2}]}})
+    assert refused.status_code == 400 and refused.json()["error"]["code"] == "column"
+    assert "there is no column uu" in refused.json()["error"]["message"] and "n, u, f, b" in refused.json()["error"]["message"]
+    assert filled.call("GET", "/v1/views/v?rows=tables").status_code == 400
+
+
+@dataclass
+class T:
+    s: str
+    n: int
+    u: int
+    f: float
+    b: bool
+    d: datetime.date
+    m: datetime.datetime
+    a: Decimal
+
+
+def test_python_tells_objects_and_is_answered_with_names(filled: Served) -> None:
+    moment = datetime.datetime(2026, 11, 16, 8, tzinfo=datetime.UTC)
+    with connect(filled.url) as client:
+        client.tell(insert={"t": [T("of a class", 1, 2, 0.5, True, moment.date(), moment, Decimal("1.25"))]})
+        row: Any = client.view("v", {"n": 1}, named=True)[0]
+        assert (row.n, row.s, row.a, row.d) == (1, "of a class", Decimal("1.25"), moment.date())
+        answer: Any = client.ask("v(1, u, _, _, _, _, _, s), u < 3", named=True)[0]
+        assert answer._asdict() == {"u": 2, "s": "of a class"}
+        client.tell(delete={"t": [row]})
+        assert not client.view("v", {"n": 1})

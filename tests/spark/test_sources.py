@@ -355,7 +355,7 @@ def strings(*cells: bytes) -> pa.Array:
 
 
 BAD_COLUMNS: dict[str, tuple[str, dict[str, Any], str, str]] = {
-    "null": (TWO, {"x": ["a", None], "y": [1, 2]}, "null", "F, row 2: column x of r is null; there are no nulls (the option nulls=skip leaves such rows out)"),
+    "null": (TWO, {"x": ["a", None], "y": [1, 2]}, "null", "F, row 2: column x of r is null; there are no nulls (options of .input: optional=\"x: symbol\" makes a relation r_x of the column"),
     "nan": ("x: float", {"x": [1.0, 2.0, float("nan")]}, "value", "F, row 3: column x of r: NaN is not a float: "),
     "infinity": ("x: float", {"x": [float("-inf")]}, "value", "F, row 1: column x of r: -Infinity is not a float: "),
     "type": (TWO, {"x": ["a"], "y": ["1"]}, "type", "F: column y of r is a number, but the source has a string there"),

@@ -36,6 +36,13 @@ else:
 BY_FIT = Strategy(AUTO)
 
 
+class Deletion(StrEnum):
+    auto = "auto"
+    straight = "straight"
+    dred = "dred"
+    recompute = "recompute"
+
+
 class Engine(StrEnum):
     auto = "auto"
     embedded = "embedded"
@@ -67,7 +74,14 @@ GoalArgument = Annotated[
     str, typer.Argument(metavar="GOAL", help="An atom like 'closure(\"a\", y)', or several literals.", show_default=False)
 ]
 StrategyOption = Annotated[
-    Strategy, typer.Option("--strategy", help="How views are kept: not at all, stored, stored with counts, or as fits each.")
+    Strategy,
+    typer.Option(
+        "--strategy",
+        help="How views are kept: not at all, stored, stored with counts, only the state of what they aggregate, or as fits each.",
+    ),
+]
+CascadeOption = Annotated[
+    int, typer.Option("--cascade", min=0, metavar="N", help="So many rounds of triggers may follow from a transaction.")
 ]
 
 
@@ -81,12 +95,13 @@ def examples(*commands: str) -> str:
     return "\n".join(["\b", "Example:" if len(commands) == 1 else "Examples:", *(f"  {command}" for command in commands)])
 
 
-def checked(path: Path) -> Checked:
-    """A program's file, checked; its warnings are told."""
+def checked(path: Path, facts: Path | None = None) -> Checked:
+    """A program's file, checked; its warnings are told. Its domains are in the facts folder, or beside it."""
+    from vigilog.language.calls import with_places
     from vigilog.language.check import check
     from vigilog.language.parser import read_program
 
-    found = check(read_program(path))
+    found = check(with_places(read_program(path), facts or Path(), path.parent))
     for warning in found.warnings:
         print(warning.render(found.program.texts[warning.span.file]), file=sys.stderr)
     return found
@@ -169,7 +184,7 @@ def opened(path: Path, facts: Path | None, strategy: str, report: Report | None 
     from vigilog.folder.opening import open_program
 
     if not is_folder(path):
-        return open_program(checked(path).program, facts or Path(), strategy=strategy, report=report)
+        return open_program(checked(path, facts).program, facts or Path(), strategy=strategy, report=report)
     if facts is not None:
         raise UsageError(f"{path} is a data folder, which has its data; -F goes with a program")
     return open_program(data=path, report=report)

@@ -172,9 +172,16 @@ def view(
     data: DataFolder,
     name: Annotated[str, typer.Argument(metavar="VIEW", help="A view or a base relation.", show_default=False)],
     at: Annotated[int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction.", show_default="now")] = None,
+    nested: Annotated[bool, typer.Option("--nested", help="The objects of a view frame, a JSON line each.")] = False,
 ) -> None:
     """Prints all rows of a view, tab-separated and sorted."""
     with interruptible(), progress() as shown, _opened(data, shown.report) as db:
+        if nested:
+            _, objects = db.nested_at(name, at)
+            shown.rest()
+            for each in objects:
+                print(to_line(each))
+            return
         rows = db.view(name, at)
         print_rows(db.program.relations[name].types, rows, shown)
 
@@ -209,6 +216,8 @@ def define(
         changes = db.define(text, str(file))
         shown.rest()
         print(to_line(definition_json(db, changes)))
+        for warning in db.warnings:
+            print(warning.render(db.program.texts.get(warning.span.file, "")), file=sys.stderr)
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))
@@ -264,6 +273,28 @@ def status(data: DataFolder, as_json: Annotated[bool, typer.Option("--json", hel
     with _opened(data) as db:
         found = db.status()
     print(json.dumps(found.json(), ensure_ascii=False) if as_json else status_text(found))
+
+
+@app.command(epilog=examples("vigilog refresh ./data phones", "vigilog refresh ./data phones faces"))
+def refresh(
+    data: DataFolder,
+    domain: Annotated[list[str], typer.Argument(metavar="DOMAIN", help="Domains to ask, in one transaction.", show_default=False)],
+) -> None:
+    """Asks sources anew: what is different now in answers that are remembered changes the views."""
+    from vigilog.engine.watch import delta_json
+
+    with _opened(data) as db:
+        outcome = db.take({"refresh": domain})  # type: ignore[dict-item]  # it names no relations
+        views = {name: delta_json(db.program, name, delta) for name, delta in outcome.deltas.items()}
+        print(to_line({"tx": outcome.tx, "views": views}))
+
+
+@app.command(epilog=examples("vigilog overrides ./data"))
+def overrides(data: DataFolder) -> None:
+    """Lists the updates of views that were not withdrawn, one a line: by its number one is withdrawn ({"withdraw": [number]})."""
+    with _opened(data) as db:
+        for update in db.overrides():
+            print(to_line(update))
 
 
 @app.command(epilog=examples("vigilog backup ./data ./backup-monday"))

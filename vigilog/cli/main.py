@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,8 @@ from vigilog import __version__
 from vigilog.cli import data, remote, service
 from vigilog.cli.arguments import (
     BY_FIT,
+    CascadeOption,
+    Deletion,
     Engine,
     EngineOption,
     FactsOption,
@@ -38,12 +41,14 @@ from vigilog.cli.arguments import (
     to_line,
 )
 from vigilog.cli.progress import progress
+from vigilog.conditions import MOST_ROUNDS
 from vigilog.core.errors import ProgramError, UsageError, VigilogError, counted
 from vigilog.explain.show import Show
 
 if TYPE_CHECKING:
     from vigilog.core.proofs import Proof
     from vigilog.core.whynot import WhyNot
+    from vigilog.engine.database import Database
     from vigilog.engine.evaluate import Finished
 
 app = typer.Typer(
@@ -70,10 +75,11 @@ def options(
 @app.command(epilog=examples("vigilog check graph.dl"))
 def check(program: ProgramPath) -> None:
     """Checks a program: prints every error and warning with its place, the rule behind it and the fix."""
+    from vigilog.engine.extension import extended
     from vigilog.rewriting.passes import rewrite
 
     found = checked(program).program
-    rewrite(found)
+    rewrite(extended(found).ordinary)
     relations, rules = len(found.relations), len(found.rules)
     print(f"{program}: {counted(relations, 'relation')} and {counted(rules, 'rule')}, no errors")
 
@@ -94,8 +100,8 @@ def run(
     from vigilog.engine import evaluate
     from vigilog.executors.watch import Watch
 
-    given = checked(program).program
-    if not given.directed("output") + given.directed("printsize"):
+    given = checked(program, facts).program
+    if not given.outputs and not given.directed("printsize"):
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
     with interruptible(), progress() as shown:
         watch = Watch(max_rounds, timeout, shown.report)
@@ -124,21 +130,36 @@ def watch(
     snapshot: Annotated[bool, typer.Option("--snapshot", help="First print each whole view as plus, with tx 0.")] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Add what each transaction cost.")] = False,
     why: Annotated[bool, typer.Option("--why", help="Add a proof for each row that came, and a broken one for each that went.")] = False,
+    nested: Annotated[bool, typer.Option("--nested", help="Add the nested objects of view frames that changed.")] = False,
     budget: Annotated[
         int | None, typer.Option(min=0, metavar="ROWS", help="Recompute rather than derive more rows on demand.", show_default="by cost")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a transaction rather than recompute.")] = False,
+    deletion: Annotated[
+        Deletion, typer.Option("--deletion", help="How constrained relations lose facts.", show_default="by fit")
+    ] = Deletion.auto,
+    cascade: CascadeOption = MOST_ROUNDS,
 ) -> None:
     """Reads one transaction a line, prints what each changed in the views: one JSON line for each, at once."""
     from vigilog.engine import watch as transactions
     from vigilog.folder.opening import open_program
 
-    given, refused = checked(program).program, False
+    given, refused = checked(program, facts).program, False
     with progress() as shown:
         report = shown.report
-        database = open_program(given, facts, strategy=strategy, engine=engine.value, budget=budget, strict=strict, report=report)
+        database = open_program(
+            given,
+            facts,
+            strategy=strategy,
+            engine=engine.value,
+            budget=budget,
+            strict=strict,
+            report=report,
+            cascade=cascade,
+            deletion=deletion,
+        )
         with database, lines_of(changes) as lines:
-            for answer in transactions.watch(database, shown.idle(lines), snapshot=snapshot, stats=stats, why=why):
+            for answer in transactions.watch(database, shown.idle(lines), snapshot=snapshot, stats=stats, why=why, nested=nested):
                 shown.rest()
                 print(to_line(answer), flush=True)
                 refused = refused or "error" in answer
@@ -155,6 +176,10 @@ def ask(
         int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction of a data folder.", show_default="now")
     ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Say what the answer cost, on standard error.")] = False,
+    enumerated: Annotated[bool, typer.Option("--enumerate", help="Of a constrained relation: its rows, if they have an end.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Whether all instances of an atom hold, like 'b(x) :- x >= 7.'; else one that does not.")
+    ] = False,
     token: TokenOption = None,
 ) -> None:
     """Answers a goal, deriving only what it needs: an atom's rows, or the values of several literals' variables."""
@@ -167,11 +192,36 @@ def ask(
     if at is not None and not is_folder(Path(program)):
         raise UsageError("--at needs a data folder or a server: a program alone has no past")
     with progress() as shown, opened(Path(program), facts, "external", shown.report) as database:
+        if every or enumerated:
+            _ask_facts(database, goal, every)
+            return
+        if at is None and database.mediation is not None and (found := database.mediation.asked(goal)) is not None:
+            print_rows(*found, shown)
+            return
         types, rows = database.ask_typed(goal, at) if isinstance(database, Durable) else database.ask_typed(goal)
         print_rows(types, rows, shown)
         if stats:
             asker = database.stats
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
+
+
+def _ask_facts(database: Database, goal: str, every: bool) -> None:
+    """What is asked of constrained relations alone."""
+    from vigilog.core.values import row_text
+
+    mediation = database.mediation
+    found = None if mediation is None or every else mediation.asked(goal, enumerated=True)
+    if mediation is not None and every:
+        instance = mediation.holds(goal)
+        if instance is True:
+            print("true")
+        elif isinstance(instance, tuple):
+            print(f"false: ({', '.join(map(str, instance))}) does not hold")
+    elif found is None:
+        raise UsageError("--enumerate and --all are for an atom of a constrained relation")
+    else:
+        for row in found[1]:
+            print("\t".join(row_text(found[0], row)) if row else "true")
 
 
 @app.command(
@@ -215,13 +265,13 @@ def what_if(
         remote.what_if(program, token, sys.stdin.read() if transaction == "-" else transaction)
         return
     from vigilog.engine.transaction import parse_transaction
-    from vigilog.engine.watch import delta_json
+    from vigilog.engine.watch import outcome_json
 
     given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
     with progress() as shown, opened(Path(program), facts, strategy, shown.report) as database:
-        changes = database.apply(given, dry_run=True)
+        outcome = database.take(given, keep=False)
         shown.rest()
-        print(to_line({"views": {name: delta_json(database.program, name, delta) for name, delta in changes.items()}}))
+        print(to_line(outcome_json(database.program, outcome)))
 
 
 @app.command(
@@ -236,8 +286,9 @@ def explain(
     show: Annotated[
         Show,
         typer.Option(
-            help="The plain rules; their strata; maintenance as it is run; the paper's form of it, for stored views and, by rederivation, for external ones; "
-            "queries for each pattern of known columns; the strategy of each view and why; SQL."
+            metavar="WHAT",
+            help=f"One of {', '.join(Show)}: the plain rules; their strata; maintenance as it is run; the paper's form of it, for stored views and, by rederivation, for external ones; "
+            "queries for each pattern of known columns; the strategy of each view and why; SQL; how the objects of view frames are nested; the atoms of constrained relations with their supports; what is done with the changes of views.",
         ),
     ] = Show.rules,
     view: Annotated[str | None, typer.Option(metavar="V", help="Only what this relation needs.", show_default="everything")] = None,
@@ -255,6 +306,32 @@ def explain(
     if view is not None and view not in given.relations:
         raise UsageError(f"there is no relation {view} in {program}")
     print(explained(given, show, view, engine.value, strategies or strategy))
+
+
+class Language(StrEnum):
+    python = "python"
+
+
+@app.command(epilog=examples("vigilog codegen staff.dl --lang python -o staff_objects.py"))
+def codegen(
+    program: ProgramPath,
+    lang: Annotated[Language, typer.Option("--lang", help="The language of the classes.")] = Language.python,
+    out: Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="The file to write; - prints.")] = "-",
+) -> None:
+    """Writes client classes for the view frames of a program: one for each frame and subframe, and one that keeps their objects."""
+    from vigilog.codegen.python import python
+    from vigilog.files.writer import staged
+    from vigilog.language.frames.translate import shapes
+
+    found = shapes(checked(program).program)
+    if not found:
+        raise UsageError(f"{program} has no view frames")
+    text = python(found, program.name)
+    if out == "-":
+        print(text, end="")
+        return
+    with staged() as stage:
+        stage.path(Path(out)).write_text(text, encoding="utf-8")
 
 
 def _without(facts: Path | None, stats: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vigilog.cli.arguments import (
+    FolderOrAddress,
     ProgramFactsOption,
     ProgramFolderOrAddress,
     TokenOption,
@@ -23,7 +25,7 @@ from vigilog.cli.arguments import (
     to_line,
 )
 from vigilog.cli.progress import Progress, progress
-from vigilog.core.errors import UsageError
+from vigilog.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from vigilog.client import Client, Event
@@ -106,7 +108,7 @@ def subscribe(
             return
         if name or db or coalesce or precision is not Precision.rows or any((every, changes, within, max_staleness)) or not as_json:
             raise UsageError("only a server has --name, --db, --text and qualities of service")
-        from vigilog.folder.subscribed import subscribed
+        from vigilog.folder.following import subscribed
 
         with progress() as shown, opened(Path(place), facts, "auto", shown.report) as database:
             for answer in subscribed(database, view, bound, since, once=once):
@@ -157,11 +159,52 @@ def why(url: str, token: str | None, goal: str, depth: int) -> Proof | WhyNot | 
 
 
 def what_if(url: str, token: str | None, transaction: str) -> None:
-    from vigilog.client.lines import views_json
+    from vigilog.client.lines import conditions_json, views_json
 
     with connect(url, token) as client:
         preview = client.what_if(transaction.encode())
-    print(to_line({"views": views_json(preview.columns, preview.views)}))
+    print(to_line({"views": views_json(preview.columns, preview.views), **conditions_json(preview)}))
+
+
+@app.command(epilog=examples("vigilog violations stock.dl -F facts", "vigilog violations http://127.0.0.1:8080"))
+def violations(place: ProgramFolderOrAddress, facts: ProgramFactsOption = None, token: TokenOption = None) -> None:
+    """Lists the present violations of all constraints, one JSON line for each that has some, with why. Exit status 1 if there are any."""
+    if is_address(place):
+        if facts is not None:
+            raise UsageError("a server has its data; -F goes with a program")
+        with connect(place, token) as client:
+            found = client.violations()
+    else:
+        with progress() as shown, opened(Path(place), facts, "auto", shown.report) as database:
+            found = database.check()
+    for violation in found:
+        print(to_line(violation))
+    if found:
+        raise typer.Exit(1)
+
+
+@app.command(epilog=examples("""vigilog ack ./data shortage '["nut"]'""", """vigilog ack http://127.0.0.1:8080 shortage '["nut", 3]'"""))
+def ack(
+    place: FolderOrAddress,
+    alert: Annotated[str, typer.Argument(metavar="ALERT", help="The alert's name.", show_default=False)],
+    row: Annotated[str, typer.Argument(metavar="ROW", help="A row as JSON, or the values of the alert's key.", show_default=False)],
+    token: TokenOption = None,
+) -> None:
+    """Says that somebody has seen what an alert reports of a key: sinks are silent about that key until it ceases."""
+    try:
+        cells = json.loads(row)
+    except ValueError as reason:
+        raise DataError(f"{row} is no row as JSON: {reason}", "json") from None
+    if not isinstance(cells, list):
+        raise DataError('a row is a list, like ["nut", 3]', "json")
+    if is_address(place):
+        with connect(place, token) as client:
+            client.acknowledge(alert, cells)
+        return
+    from vigilog.folder.opening import open_program
+
+    with open_program(data=Path(place)) as database:
+        database.ack(alert, cells)
 
 
 def tell(url: str, token: str | None, lines: Iterable[str | bytes]) -> bool:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vigilog.cli.arguments import ProgramFactsOption, Strategy, checked, examples, interruptible, pairs
+from vigilog.cli.arguments import CascadeOption, ProgramFactsOption, Strategy, checked, examples, interruptible, pairs
 from vigilog.cli.progress import progress
+from vigilog.conditions import MOST_ROUNDS
 from vigilog.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +54,16 @@ def serve(
         Strategy | None, typer.Option("--strategy", help="How views of a new folder are kept.", show_default="auto")
     ] = None,
     define: Annotated[bool, typer.Option("--define", help="Change the definitions of a folder that has another program.")] = False,
+    python: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODULE", help="Definitions may have aggregates by classes of this module.", show_default="those of the program"
+        ),
+    ] = None,
+    alerts: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what alerts report into a file, a JSON line each.", show_default="none")
+    ] = None,
+    cascade: CascadeOption = MOST_ROUNDS,
     spark: Annotated[
         bool, typer.Option("--spark/--no-spark", help="Start Spark in the background, so that it is there when it is needed.")
     ] = True,
@@ -62,6 +73,7 @@ def serve(
 
     SERVER.need()
     from vigilog.folder.opening import open_program
+    from vigilog.language.classes import seal
     from vigilog.service.server import Settings, serve
 
     settings = Settings(host, port, tokens, certificate, key, frozenset(origin or ()), spark, _limits(pairs(limit, "--limit")))
@@ -73,8 +85,12 @@ def serve(
             strategy=strategy,
             define=define,
             report=shown.report,
+            cascade=cascade,
         )
+    seal({*(python or ())})
     with db:
+        for alert in db.conditions.alerts if alerts is not None else ():
+            db.sink(f"alert:{alert.name}", "file", str(alerts), name=f"--alerts {alert.name}")
         serve(db, settings, lambda address: print(f"Serving {data} at {address} (transaction {db.tx}). Ctrl-C stops.", flush=True))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ssl
 
-from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.answers import Answer, Described, Preview, Receipt
 from vigilog.client.asynchronous import AsyncChanges, AsyncClient, AsyncView, AsyncViews
 from vigilog.client.columns import Columns
-from vigilog.client.events import Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
+from vigilog.client.events import Alert, Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
 from vigilog.client.synchronous import Changes, Client, View, Views
 
 __all__ = [
+    "Alert",
     "Answer",
     "AsyncChanges",
     "AsyncClient",
@@ -29,7 +30,7 @@ __all__ = [
     "Snapshot",
     "Stale",
     "Subscribed",
-    "Told",
+    "Receipt",
     "View",
     "Views",
     "aconnect",

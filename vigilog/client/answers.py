@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from vigilog.client.columns import Columns
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Told:
-    """A transaction that was committed: its number, and how many rows each view that it changed has gained and lost.
+class Receipt:
+    """A transaction that was committed: its number, and how many rows each view that it changed has gained and lost; what alerts say of it, and what triggers did.
 
     After a retry `views` may be empty: the transaction happened once, the first time.
     """
 
     tx: int
     views: Mapping[str, tuple[int, int]]
+    alerts: tuple[Mapping[str, Any], ...] = ()
+    triggered: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Preview:
     views: Mapping[str, Delta]
     columns: Mapping[str, Columns]
     subscriptions: tuple[Mapping[str, Any], ...] = ()
+    alerts: tuple[Mapping[str, Any], ...] = ()
+    triggered: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

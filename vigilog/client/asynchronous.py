@@ -13,15 +13,15 @@ import httpx
 from websockets.asyncio.client import connect as connect_socket
 
 from vigilog.client import calls
-from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.answers import Answer, Described, Preview, Receipt
 from vigilog.client.calls import Operations, Transaction
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Performed, Play, Receive, Request, Response, Running, Send
-from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
-from vigilog.client.following import Calling, Followed
+from vigilog.client.events import Alert, Change, Disconnected, Event, Snapshot, Stale
+from vigilog.client.following import Calling, Follower
 from vigilog.client.subscription import Subscription
-from vigilog.client.views import Kept, OneView, SeveralViews
-from vigilog.client.wishes import Following, Holding, What, followed, held, names
+from vigilog.client.views import CopyHandle, OneView, SeveralViews
+from vigilog.client.wishes import Following, Holding, What, alerted, followed, held, names
 from vigilog.core.errors import ConnectionLost, UsageError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Value
@@ -41,7 +41,7 @@ class AsyncClient(Calling):
 
     # -- calls
 
-    async def tell(self, transaction: Transaction | None = None, *, key: str | None = None, **operations: Unpack[Operations]) -> Told:
+    async def tell(self, transaction: Transaction | None = None, *, key: str | None = None, **operations: Unpack[Operations]) -> Receipt:
         """Commits a transaction, given as a whole or by its operations; raises DataError, and nothing has changed, if it is refused.
 
         It happens once, even if the connection is lost and it is sent again. A `key` of one's own makes that hold for calls of several processes.
@@ -52,9 +52,9 @@ class AsyncClient(Calling):
         """What a transaction would change; nothing is applied."""
         return await self._do(calls.what_if(transaction, operations))
 
-    async def ask(self, goal: str, at: int | None = None) -> Answer:
-        """The answers to a goal like `closure("a", y)`, now or as of a transaction."""
-        return await self._do(calls.ask(goal, at))
+    async def ask(self, goal: str, at: int | None = None, *, named: bool = False) -> Answer:
+        """The answers to a goal like `closure("a", y)`, now or as of a transaction; each a NamedTuple, if they are to be `named`."""
+        return await self._do(calls.ask(goal, at, named=named))
 
     async def why(self, goal: str) -> Proof | None:
         """A proof of an atom; None if it does not hold."""
@@ -68,19 +68,27 @@ class AsyncClient(Calling):
         """The views that can be read and followed."""
         return await self._do(calls.views())
 
-    async def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Answer:
-        """All rows of a view, or those with some values, now or as of a transaction."""
-        return await self._do(calls.view(name, bind, at))
+    async def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False) -> Answer:
+        """All rows of a view, or those with some values, now or as of a transaction; each a NamedTuple, if they are to be `named`."""
+        return await self._do(calls.view(name, bind, at, named=named))
+
+    async def violations(self) -> list[dict[str, Any]]:
+        """The present violations of all constraints, enforced or not, with why."""
+        return await self._do(calls.violations())
+
+    async def acknowledge(self, alert: str, row: Iterable[Value]) -> None:
+        """Somebody has seen what an alert says of a row, or of a key: the server's sinks are silent about that key until it ceases."""
+        await self._do(calls.acknowledge(alert, row))
 
     async def program(self) -> str:
         """The text of the server's program."""
         return await self._do(calls.program())
 
-    async def define(self, text: str, name: str = "definition") -> Told:
+    async def define(self, text: str, name: str = "definition") -> Receipt:
         """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that. Proofs and errors call the text by its `name`."""
         return await self._do(calls.define(text, name))
 
-    async def drop(self, name: str) -> Told:
+    async def drop(self, name: str) -> Receipt:
         """Removes a relation that no other is derived from."""
         return await self._do(calls.drop(name))
 
@@ -94,7 +102,7 @@ class AsyncClient(Calling):
         delete_key: bool = False,
         op: str | None = None,
         **options: str,
-    ) -> Told:
+    ) -> Receipt:
         """Adds the rows of a place that the server can read, a file or a table, to a base relation; with `sync` it is made equal to it, with `upsert` rows take the place of those with their key, with `delete_key` they are keys whose rows go, with `op` they say in that column what is to be done."""
         return await self._do(calls.load(Load(relation, source, sync, upsert, delete_key, op, options)))
 
@@ -123,6 +131,10 @@ class AsyncClient(Calling):
         acknowledged when it asks for the next, or, with `acknowledge=False`, by `ack`.
         """
         return AsyncChanges(self, followed(what, wishes))
+
+    def alerts(self, alert: str, **wishes: Unpack[Following]) -> AsyncChanges:
+        """Follows an alert: a Snapshot of the rows that hold first, then every report after it, each an Alert, over all lost connections. It is wished for like views."""
+        return AsyncChanges(self, alerted(alert, wishes))
 
     @overload
     async def enroll(self, what: str, **wishes: Unpack[Holding]) -> AsyncView: ...
@@ -175,7 +187,7 @@ class AsyncClient(Calling):
             return self.server.response(answered)
 
 
-class AsyncChanges(Followed):
+class AsyncChanges(Follower):
     """What a subscription gives, one after the other. One task at a time takes from it; taking may be cancelled, and loses nothing."""
 
     def __init__(self, client: AsyncClient, subscription: Subscription) -> None:
@@ -200,12 +212,12 @@ class AsyncChanges(Followed):
         while (event := await self.get()) is not None:
             yield event
 
-    def __aiter__(self) -> AsyncIterator[Snapshot | Change | Stale]:
+    def __aiter__(self) -> AsyncIterator[Snapshot | Change | Alert | Stale]:
         return self
 
-    async def __anext__(self) -> Snapshot | Change | Stale:
+    async def __anext__(self) -> Snapshot | Change | Alert | Stale:
         while (event := await self.get()) is not None:
-            if isinstance(event, Snapshot | Change | Stale):
+            if isinstance(event, Snapshot | Change | Alert | Stale):
                 return event
         raise StopAsyncIteration
 
@@ -366,7 +378,7 @@ class AsyncFeed:
             self.copy.end(ended)
 
 
-class _AsyncLiving(Kept):
+class _AsyncLiving(CopyHandle):
     """What a holder of views can do with their life."""
 
     _feed: AsyncFeed

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.answers import Answer, Described, Preview, Receipt
 from vigilog.client.columns import fact_text, read_columns
 from vigilog.client.effects import Backoff, Lost, Pause, Play, Request, Response
 from vigilog.core.delta import Delta
@@ -20,7 +20,7 @@ from vigilog.core.values import Value
 from vigilog.core.whynot import WhyNot, read_why_not
 from vigilog.protocol import calls as protocol
 from vigilog.protocol.calls import NOT_NOW
-from vigilog.protocol.messages import read, write
+from vigilog.protocol.messages import plain, read, write
 
 S = TypeVar("S")
 Facts = Mapping[str, Iterable[Any]]
@@ -55,7 +55,7 @@ def refusal(response: Response) -> VigilogError:
         if response.status in (401, 403):
             return DataError(f"the server refuses this token (status {response.status})", "forbidden")
         return DataError(f"the server answered with status {response.status}, and not as Vigilog does", "message")
-    return DataError(said.message, said.code)
+    return said.error()
 
 
 def answer(request: Request, kind: type[S], *, repeatable: bool = True) -> Play[S]:
@@ -99,15 +99,16 @@ def _lists(facts: Any) -> Any:
     return {name: list(rows) for name, rows in facts.items()} if isinstance(facts, Mapping) else facts
 
 
-def tell(transaction: Transaction | None, key: str | None, operations: Operations) -> Play[Told]:
+def tell(transaction: Transaction | None, key: str | None, operations: Operations) -> Play[Receipt]:
     """Commits a transaction. The key makes it happen once, however often it is sent."""
     content, headers = _transaction(transaction, operations), {"Idempotency-Key": key or secrets.token_hex(16)}
     return (yield from _told(Request("POST", "/v1/transactions", body=content, headers=headers)))
 
 
-def _told(request: Request, *, repeatable: bool = True) -> Play[Told]:
-    said = yield from answer(request, protocol.Told, repeatable=repeatable)
-    return Told(said.tx, {view: (counts.plus, counts.minus) for view, counts in said.views.items()})
+def _told(request: Request, *, repeatable: bool = True) -> Play[Receipt]:
+    said = yield from answer(request, protocol.Receipt, repeatable=repeatable)
+    views = {view: (counts.plus, counts.minus) for view, counts in said.views.items()}
+    return Receipt(said.tx, views, tuple(said.alerts), plain(said.triggered), tuple(said.warnings))
 
 
 def what_if(transaction: Transaction | None, operations: Operations) -> Play[Preview]:
@@ -115,11 +116,12 @@ def what_if(transaction: Transaction | None, operations: Operations) -> Play[Pre
     known = {view.name: view.columns for view in (yield from views())}
     said = yield from answer(Request("POST", "/v1/transactions", (("dry_run", "true"),), content), protocol.Preview)
     deltas = {view: Delta(*(frozenset(known[view].rows(rows)) for rows in (sides.plus, sides.minus))) for view, sides in said.views.items()}
-    return Preview(said.tx, deltas, known, tuple(map(msgspec.to_builtins, said.subscriptions)))
+    subscriptions = tuple(map(msgspec.to_builtins, said.subscriptions))
+    return Preview(said.tx, deltas, known, subscriptions, tuple(said.alerts), plain(said.triggered))
 
 
 def views() -> Play[list[Described]]:
-    said = yield from answer(Request("GET", "/v1/views"), protocol.Views)
+    said = yield from answer(Request("GET", "/v1/views"), protocol.ViewList)
     return [Described(view.view, read_columns(view.columns, view.key), view.strategy or "") for view in said.views]
 
 
@@ -136,21 +138,28 @@ def bound(names: Iterable[str], bind: Mapping[str, str]) -> Play[dict[str, Value
     return found
 
 
-def view(name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Play[Answer]:
+def view(name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False) -> Play[Answer]:
     params = [(f"bind.{column}", fact_text(value)) for column, value in (bind or {}).items()]
     if at is not None:
         params.append(("at", str(at)))
-    return (yield from _rows(Request("GET", f"/v1/views/{_part(name)}", tuple(params))))
+    return (yield from _rows(Request("GET", f"/v1/views/{_part(name)}", tuple(params)), name if named else ""))
 
 
-def ask(goal: str, at: int | None = None) -> Play[Answer]:
-    return (yield from _rows(Request("POST", "/v1/ask", body=body(protocol.Question(goal, at)))))
+def nested(name: str, at: int | None = None) -> Play[list[dict[str, Any]]]:
+    params = (("nested", "true"), *((("at", str(at)),) if at is not None else ()))
+    return (yield from answer(Request("GET", f"/v1/views/{_part(name)}", params), protocol.Objects)).objects
 
 
-def _rows(request: Request) -> Play[Answer]:
+def ask(goal: str, at: int | None = None, *, named: bool = False) -> Play[Answer]:
+    return (yield from _rows(Request("POST", "/v1/ask", body=body(protocol.Question(goal, at))), "answer" if named else ""))
+
+
+def _rows(request: Request, named: str) -> Play[Answer]:
+    """An answer, of which the rows are NamedTuples, if they have a name."""
     said = yield from answer(request, protocol.Rowset)
     columns = read_columns(said.columns)
-    return Answer(said.tx, columns, tuple(columns.rows(said.rows)), said.db)
+    rows = columns.rows(said.rows)
+    return Answer(said.tx, columns, tuple(columns.named(rows, named) if named else rows), said.db)
 
 
 def why(goal: str) -> Play[Proof | None]:
@@ -163,19 +172,29 @@ def why_not(goal: str, depth: int) -> Play[WhyNot | None]:
     return None if said.why_not is None else read_why_not(said.why_not)
 
 
+def violations() -> Play[list[dict[str, Any]]]:
+    """The present violations of all constraints."""
+    return list((yield from answer(Request("GET", "/v1/violations"), protocol.Violations)).violations)
+
+
+def acknowledge(alert: str, row: Iterable[Value]) -> Play[None]:
+    """Somebody has seen what an alert says of a row."""
+    yield from asked(Request("POST", f"/v1/alerts/{_part(alert)}/ack", body=body(protocol.Acknowledged(tuple(row)))))
+
+
 def program() -> Play[str]:
     return (yield from answer(Request("GET", "/v1/program"), protocol.Text)).text
 
 
-def define(text: str, name: str = "definition") -> Play[Told]:
+def define(text: str, name: str = "definition") -> Play[Receipt]:
     return (yield from _told(Request("POST", "/v1/definitions", body=body(protocol.Definition(text, name))), repeatable=False))
 
 
-def drop(name: str) -> Play[Told]:
+def drop(name: str) -> Play[Receipt]:
     return (yield from _told(Request("DELETE", f"/v1/definitions/{_part(name)}"), repeatable=False))
 
 
-def load(given: protocol.Load) -> Play[Told]:
+def load(given: protocol.Load) -> Play[Receipt]:
     return (yield from _told(Request("POST", "/v1/loads", body=body(given)), repeatable=False))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from vigilog.core import extras
 from vigilog.core.errors import DataError
+from vigilog.core.named import records
 from vigilog.core.rows import json_rows, rows_from_json
+from vigilog.core.sets import Set
 from vigilog.core.values import BUILTIN, Row, Type, Value, sorted_rows, type_named, utc
 from vigilog.protocol.calls import ARROW, Change, Rowset
 from vigilog.protocol.messages import read
@@ -48,6 +51,14 @@ class Columns:
     def rows(self, said: Sequence[Sequence[Any]]) -> list[Row]:
         """Rows as a server has sent them."""
         return list(map(tuple, said)) if self._plain else rows_from_json(self.types, said)
+
+    def named(self, rows: Iterable[Row], name: str = "row") -> list[Row]:
+        """Rows as NamedTuples.
+
+        >>> Columns(("user", "group"), (BUILTIN["symbol"], BUILTIN["symbol"])).named([("ann", "g1")])[0].user
+        'ann'
+        """
+        return records(name, self.names, self.types, rows)
 
     def json(self, rows: Iterable[Row]) -> list[list[Any]]:
         """Rows as JSON has them, sorted."""
@@ -130,5 +141,12 @@ def fact_text(value: Value) -> str:
             return format(value, "f")
         case str() | int() | datetime.date():
             return str(value)
+        case Set() | tuple():
+            return json.dumps(value, default=_json_part, ensure_ascii=False, separators=(",", ":"))
         case _:
             assert_never(value)
+
+
+def _json_part(value: Any) -> Any:
+    """What is inside a set or a tuple and is no JSON: other sets, as arrays, and what is told as text."""
+    return list(value) if isinstance(value, Set) else fact_text(value)

@@ -10,6 +10,7 @@ from vigilog.client.columns import Columns
 from vigilog.core.delta import Delta
 from vigilog.core.errors import UsageError
 from vigilog.core.values import Row
+from vigilog.protocol.shapes import Shape
 
 V = TypeVar("V")
 Pairs = tuple[tuple[Row, Row], ...]
@@ -22,6 +23,7 @@ class Subscribed:
     db: str
     tx: int
     columns: Mapping[str, Columns]
+    frame: Shape | None = None  # the structure of a view frame
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,21 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Alert:
+    """What an alert says of one key in one transaction: that it is `satisfied`, so `again` (with new `proofs`), or has `ceased`. `left` reports of the same transaction follow."""
+
+    tx: int
+    alert: str
+    state: str
+    row: Row
+    old: Row | None = None
+    proofs: int | None = None
+    message: str = ""
+    severity: str = ""
+    left: int = 0
+
+
+@dataclass(frozen=True)
 class Progress:
     """Nothing of the views changed up to here."""
 
@@ -99,7 +116,7 @@ class Disconnected:
     pause: float
 
 
-Event = Subscribed | Snapshot | Change | Progress | Stale | Gap | Disconnected
+Event = Subscribed | Snapshot | Change | Alert | Progress | Stale | Gap | Disconnected
 
 
 def _only(views: Mapping[str, V]) -> V:

@@ -32,7 +32,7 @@ class Calling:
         """Makes what a face needs beside that."""
 
 
-class Followed:
+class Follower:
     """A subscription that is followed over a connection, if there is one now."""
 
     def __init__(self, subscription: Subscription) -> None:

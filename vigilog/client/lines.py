@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
+from vigilog.client.answers import Preview, Receipt
 from vigilog.client.columns import Columns
-from vigilog.client.events import Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
+from vigilog.client.events import Alert, Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
 from vigilog.client.synchronous import Client
 from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import DataError
@@ -27,6 +28,12 @@ def line(event: Event, columns: Mapping[str, Columns]) -> dict[str, Any] | None:
             counts = {view: {"plus": plus, "minus": minus} for view, (plus, minus) in event.counts.items()}
             views = views_json(columns, event.views) | counts
             return {"tx": event.tx, **since, **({"views": views} if views else {})}
+        case Alert():
+            own = columns[event.alert]
+            said: dict[str, Any] = {"tx": event.tx, "alert": event.alert, "state": event.state, "row": own.json([event.row])[0]}
+            said |= {"old": own.json([event.old])[0]} if event.old is not None else {}
+            said |= {"proofs": event.proofs} if event.proofs is not None else {}
+            return {"alert": said | {name: text for name in ("message", "severity") if (text := getattr(event, name))}}
         case Stale():
             return {"stale": {"tx": event.tx, "behind": event.behind, "since": event.since}}
         case Gap():
@@ -76,6 +83,13 @@ def told(client: Client, lines: Iterable[str | bytes]) -> Iterator[dict[str, Any
         try:
             answer = client.tell(given if isinstance(given, bytes) else given.encode())
         except DataError as error:
-            yield {"line": number, "error": {"code": error.code, "message": error.message}}
+            yield {"line": number, "error": error.json()}
         else:
-            yield {"tx": answer.tx, "views": {view: {"plus": plus, "minus": minus} for view, (plus, minus) in answer.views.items()}}
+            views = {view: {"plus": plus, "minus": minus} for view, (plus, minus) in answer.views.items()}
+            yield {"tx": answer.tx, "views": views, **conditions_json(answer)}
+
+
+def conditions_json(answer: Receipt | Preview) -> dict[str, Any]:
+    """What alerts say, and what triggers did, if anything."""
+    alerts, triggered = list(answer.alerts), dict(answer.triggered)
+    return ({"alerts": alerts} if alerts else {}) | ({"triggered": triggered} if triggered else {})

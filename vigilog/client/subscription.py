@@ -6,19 +6,24 @@ A position is acknowledged when its holder has dealt with it, never before.
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 from msgspec import UnsetType
 from msgspec.structs import replace
 
 from vigilog.client.calls import asked, body
 from vigilog.client.columns import FETCHED, Columns, read_columns
 from vigilog.client.effects import Backoff, Close, Give, Lost, Open, Pause, Play, Receive, Request, Response, Send
-from vigilog.client.events import Change, Disconnected, Event, Gap, Pairs, Progress, Snapshot, Stale, Subscribed
+from vigilog.client.events import Alert, Change, Disconnected, Event, Gap, Pairs, Progress, Snapshot, Stale, Subscribed
 from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import Row
 from vigilog.protocol import messages
 from vigilog.protocol.messages import ClientMessage, Fetch, ServerMessage, Side, Subscribe, ViewChange, read
+from vigilog.protocol.shapes import Shape
 
+ALERT_FIELDS = {field.name for field in fields(Alert)}
 GONE = ("gap", "history", "future")  # what was asked for cannot be had, but a first answer can
 NOT_NOW = ("stopping", "closed", "limit", "rate", "disk")  # may be better soon, for one that had a subscription already
 
@@ -38,6 +43,7 @@ class Subscription:
         self.held = False  # whether something was given and not dealt with
         self.acknowledged = -1
         self._anew = False
+        self._given = (-1, 0)  # the transaction of the last report, and how many were left of it
         self._parts: dict[str, list[Row]] = {}
 
     # -- what it says
@@ -53,7 +59,10 @@ class Subscription:
         """After an event was given, and dealt with (well or not): what to say to the server, if anything."""
         if isinstance(event, Subscribed) and self.settled and self.acknowledged >= 0:
             return _text(ClientMessage(ack=self.acknowledged))  # which may have been lost
-        if isinstance(event, Snapshot | Change):
+        if isinstance(event, Alert) and event.left:
+            self.held = self.held or not well or not self.acknowledges
+            return None
+        if isinstance(event, Snapshot | Change | Alert):
             self.held = self.held or not well or not self.acknowledges
         elif not isinstance(event, Progress) or not self.settled:
             return None
@@ -89,6 +98,8 @@ class Subscription:
             return (yield from self._snapshot(message.snapshot))
         if message.change is not None:
             return (yield from self._change(message.change))
+        if message.alert is not None:
+            return self._alert(message.alert)
         if message.error is not None:
             return self._error(message.error)
         if message.stale is not None:
@@ -103,7 +114,7 @@ class Subscription:
         if not self.settled:
             self.position = said.tx
             self.settled = self.wish.resumes and not self._anew
-        return Subscribed(said.db, said.tx, self.columns)
+        return Subscribed(said.db, said.tx, self.columns, Shape.from_json(said.frame) if said.frame else None)
 
     def _snapshot(self, said: messages.Snapshot) -> Play[Event | None]:
         if not isinstance(said.fetch, UnsetType):
@@ -146,6 +157,18 @@ class Subscription:
         self.position, self.settled = said.tx, True
         return Change(said.tx, views, modified, counts, None if isinstance(said.since, UnsetType) else said.since)
 
+    def _alert(self, said: dict[str, Any]) -> Alert | None:
+        """A report. The position is that before its transaction until the last of it is here; what is told again then is not given again."""
+        rows = self._columns(said["alert"]).rows
+        members: dict[str, Any] = {name: value for name, value in said.items() if name in ALERT_FIELDS}
+        found = Alert(**members | {name: rows([members[name]])[0] for name in ("row", "old") if name in members})
+        if self.position is not None and found.tx <= self.position:
+            raise DataError(f"the server has sent an alert of {found.tx} after position {self.position}", "message")
+        known = self._given == (found.tx, found.left) or (self._given[0] == found.tx and found.left > self._given[1])
+        self._given = found.tx, min(found.left, self._given[1]) if self._given[0] == found.tx else found.left
+        self.position, self.settled = found.tx - bool(found.left), True
+        return None if known else found
+
     def _delta(self, view: str, part: ViewChange) -> Play[Delta | Gap]:
         columns = self._columns(view)
         sides: dict[str, frozenset[Row]] = {}
@@ -177,7 +200,7 @@ class Subscription:
             self.position = max(self.position, tx)
         return Progress(tx)
 
-    def _error(self, said: messages.Said) -> Gap | None:
+    def _error(self, said: messages.ErrorBody) -> Gap | None:
         if said.code == "ack":  # which does not end the subscription; it is said again with the next
             self.acknowledged = -1
             return None

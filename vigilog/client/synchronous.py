@@ -13,15 +13,16 @@ import httpx
 from websockets.sync.client import connect as connect_socket
 
 from vigilog.client import calls
-from vigilog.client.answers import Answer, Described, Preview, Told
+from vigilog.client.admin import ViewAdmin
+from vigilog.client.answers import Answer, Described, Preview, Receipt
 from vigilog.client.calls import Operations, Transaction
 from vigilog.client.copies import Copy
 from vigilog.client.effects import Close, Effect, Give, Lost, Open, Pause, Performed, Play, Receive, Request, Response, Running, Send
-from vigilog.client.events import Change, Disconnected, Event, Snapshot, Stale
-from vigilog.client.following import Calling, Followed
+from vigilog.client.events import Alert, Change, Disconnected, Event, Snapshot, Stale
+from vigilog.client.following import Calling, Follower
 from vigilog.client.subscription import Subscription
-from vigilog.client.views import Kept, OneView, SeveralViews
-from vigilog.client.wishes import Following, Holding, What, followed, held, names
+from vigilog.client.views import CopyHandle, OneView, SeveralViews
+from vigilog.client.wishes import Following, Framing, Holding, What, alerted, followed, held, names
 from vigilog.core.errors import ConnectionLost, UsageError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Value
@@ -41,7 +42,7 @@ class Client(Calling):
 
     # -- calls
 
-    def tell(self, transaction: Transaction | None = None, *, key: str | None = None, **operations: Unpack[Operations]) -> Told:
+    def tell(self, transaction: Transaction | None = None, *, key: str | None = None, **operations: Unpack[Operations]) -> Receipt:
         """Commits a transaction, given as a whole or by its operations; raises DataError, and nothing has changed, if it is refused.
 
         It happens once, even if the connection is lost and it is sent again. A `key` of one's own makes that hold for calls of several processes.
@@ -52,9 +53,9 @@ class Client(Calling):
         """What a transaction would change; nothing is applied."""
         return self._do(calls.what_if(transaction, operations))
 
-    def ask(self, goal: str, at: int | None = None) -> Answer:
-        """The answers to a goal like `closure("a", y)`, now or as of a transaction."""
-        return self._do(calls.ask(goal, at))
+    def ask(self, goal: str, at: int | None = None, *, named: bool = False) -> Answer:
+        """The answers to a goal like `closure("a", y)`, now or as of a transaction; each a NamedTuple, if they are to be `named`."""
+        return self._do(calls.ask(goal, at, named=named))
 
     def why(self, goal: str) -> Proof | None:
         """A proof of an atom; None if it does not hold."""
@@ -68,19 +69,35 @@ class Client(Calling):
         """The views that can be read and followed."""
         return self._do(calls.views())
 
-    def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Answer:
-        """All rows of a view, or those with some values, now or as of a transaction."""
-        return self._do(calls.view(name, bind, at))
+    def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False) -> Answer:
+        """All rows of a view, or those with some values, now or as of a transaction; each a NamedTuple, if they are to be `named`."""
+        return self._do(calls.view(name, bind, at, named=named))
+
+    def nested(self, name: str, at: int | None = None) -> list[dict[str, Any]]:
+        """The objects of a view frame, nested as it says, now or as of a transaction."""
+        return self._do(calls.nested(name, at))
+
+    def enroll_frame(self, frame: str, **wishes: Unpack[Framing]) -> ViewAdmin:
+        """The objects of a view frame, patched in place by `process_update_message`, or by a thread of their own (`run`)."""
+        return ViewAdmin(self, frame, **wishes)
+
+    def violations(self) -> list[dict[str, Any]]:
+        """The present violations of all constraints, enforced or not, with why."""
+        return self._do(calls.violations())
+
+    def acknowledge(self, alert: str, row: Iterable[Value]) -> None:
+        """Somebody has seen what an alert says of a row, or of a key: the server's sinks are silent about that key until it ceases."""
+        self._do(calls.acknowledge(alert, row))
 
     def program(self) -> str:
         """The text of the server's program."""
         return self._do(calls.program())
 
-    def define(self, text: str, name: str = "definition") -> Told:
+    def define(self, text: str, name: str = "definition") -> Receipt:
         """Adds relations and rules, or replaces those it has rules for; tells how many rows views gain and lose by that. Proofs and errors call the text by its `name`."""
         return self._do(calls.define(text, name))
 
-    def drop(self, name: str) -> Told:
+    def drop(self, name: str) -> Receipt:
         """Removes a relation that no other is derived from."""
         return self._do(calls.drop(name))
 
@@ -94,7 +111,7 @@ class Client(Calling):
         delete_key: bool = False,
         op: str | None = None,
         **options: str,
-    ) -> Told:
+    ) -> Receipt:
         """Adds the rows of a place that the server can read, a file or a table, to a base relation; with `sync` it is made equal to it, with `upsert` rows take the place of those with their key, with `delete_key` they are keys whose rows go, with `op` they say in that column what is to be done."""
         return self._do(calls.load(Load(relation, source, sync, upsert, delete_key, op, options)))
 
@@ -123,6 +140,12 @@ class Client(Calling):
         acknowledged when it asks for the next, or, with `acknowledge=False`, by `ack`.
         """
         changes = Changes(self, followed(what, wishes))
+        changes.begin()
+        return changes
+
+    def alerts(self, alert: str, **wishes: Unpack[Following]) -> Changes:
+        """Follows an alert: a Snapshot of the rows that hold first, then every report after it, each an Alert, over all lost connections. It is wished for like views."""
+        changes = Changes(self, alerted(alert, wishes))
         changes.begin()
         return changes
 
@@ -177,7 +200,7 @@ class Client(Calling):
             return self.server.response(answered)
 
 
-class Changes(Followed):
+class Changes(Follower):
     """What a subscription gives, one after the other. One thread at a time takes from it; others may close it, or acknowledge."""
 
     def __init__(self, client: Client, subscription: Subscription) -> None:
@@ -204,12 +227,12 @@ class Changes(Followed):
         while (event := self.get()) is not None:
             yield event
 
-    def __iter__(self) -> Iterator[Snapshot | Change | Stale]:
+    def __iter__(self) -> Iterator[Snapshot | Change | Alert | Stale]:
         return self
 
-    def __next__(self) -> Snapshot | Change | Stale:
+    def __next__(self) -> Snapshot | Change | Alert | Stale:
         while (event := self.get()) is not None:
-            if isinstance(event, Snapshot | Change | Stale):
+            if isinstance(event, Snapshot | Change | Alert | Stale):
                 return event
         raise StopIteration
 
@@ -371,7 +394,7 @@ class Feed:
         self.copy.end(ended)
 
 
-class _Living(Kept):
+class _Living(CopyHandle):
     """What a holder of views can do with their life."""
 
     _feed: Feed

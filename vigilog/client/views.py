@@ -25,7 +25,7 @@ class Feed(Protocol):
     def connected(self) -> bool: ...
 
 
-class Kept:
+class CopyHandle:
     """What one view and several together have in common."""
 
     def __init__(self, feed: Feed) -> None:
@@ -62,7 +62,7 @@ class Kept:
         return callback
 
 
-class OneView(Kept, Set[Row]):
+class OneView(CopyHandle, Set[Row]):
     """The rows of a view. It may be used like any set, from any thread."""
 
     def __init__(self, feed: Feed, name: str) -> None:
@@ -117,7 +117,7 @@ class OneView(Kept, Set[Row]):
 V = TypeVar("V", bound=OneView)
 
 
-class SeveralViews(Kept, Mapping[str, V]):
+class SeveralViews(CopyHandle, Mapping[str, V]):
     """Views that change together, by their names. A snapshot has all of them at one position."""
 
     def __init__(self, feed: Feed, views: Iterable[V]) -> None:

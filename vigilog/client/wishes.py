@@ -41,6 +41,13 @@ class Following(Quality, total=False):
     fetch: bool  # the first answer as Arrow
 
 
+class Framing(Quality, total=False):
+    """How `enroll_frame` keeps objects."""
+
+    bind: Mapping[str, Value] | None  # only objects of a view with these parameters
+    name: str | None  # the server remembers how far it came
+
+
 class Holding(Quality, total=False):
     """How `enroll` keeps views."""
 
@@ -58,6 +65,11 @@ class Holding(Quality, total=False):
 def followed(what: What, wishes: Following) -> Subscription:
     acknowledge = wishes.pop("acknowledge", True)
     return Subscription(wish(what, **wishes), acknowledges=acknowledge)
+
+
+def alerted(alert: str, wishes: Following) -> Subscription:
+    acknowledge = wishes.pop("acknowledge", True)
+    return Subscription(wish(alert, alert=True, **wishes), acknowledges=acknowledge)
 
 
 def held(what: What, wishes: Holding) -> tuple[Subscription, Copy]:
@@ -90,9 +102,11 @@ def wish(
     name: str | None = None,
     anew: bool = False,
     fetch: bool = False,
+    alert: bool = False,
+    frame: bool = False,
     **quality: object,
 ) -> Subscribe:
-    """A view's name, several of them, or a goal (which has parentheses); from a position, from where a name was left, or from a first answer.
+    """A view's name, several of them, a goal (which has parentheses), or an alert's name; from a position, from where a name was left, or from a first answer.
 
     >>> wish("closure").view, wish(["closure", "degree"]).views, wish('closure("a", y)').query
     ('closure', ['closure', 'degree'], 'closure("a", y)')
@@ -105,7 +119,9 @@ def wish(
     goal = one is not None and "(" in one
     try:
         return Subscribe(
-            view=None if goal else one,
+            view=None if goal or alert or frame else one,
+            frame=one if frame else None,
+            alert=one if alert else None,
             views=None if isinstance(what, str) else list(what),
             query=one if goal else None,
             bind=dict(bind or {}),

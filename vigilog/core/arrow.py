@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, assert_never
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from vigilog.core.rows import transposed
 from vigilog.core.schema import PRESENT
+from vigilog.core.sets import Set
 from vigilog.core.values import BOOLEAN, Kind, Row, Type, Value, utc
 
 _ARROW: dict[Kind, pa.DataType] = {
@@ -29,7 +30,64 @@ _FIRST_MOMENT = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def arrow_type(type_: Type) -> pa.DataType:
-    return pa.decimal128(type_.precision, type_.scale) if type_.kind == "decimal" else _ARROW[type_.kind]
+    match type_.kind:
+        case "decimal":
+            return pa.decimal128(type_.precision, type_.scale)
+        case "set":
+            return pa.list_(arrow_type(type_.parts[0]))
+        case "tuple":
+            return pa.struct([(f"_{number}", arrow_type(part)) for number, part in enumerate(type_.parts, start=1)])
+        case kind:
+            return _ARROW[kind]
+
+
+def cell_of(type_: Type) -> Callable[[Any], Any] | None:
+    """From a value to the Python object that Arrow, and Spark, make a cell of; None if that is the same. A set is a sorted list, a tuple a mapping from `_1`, `_2` …"""
+    match type_.kind:
+        case "unsigned":
+            return Decimal
+        case "set":
+            each = cell_of(type_.parts[0])
+            return list if each is None else lambda value: list(map(each, value))
+        case "tuple":
+            converters = [(f"_{number}", cell_of(part)) for number, part in enumerate(type_.parts, start=1)]
+            return lambda value: {
+                name: each if convert is None else convert(each) for (name, convert), each in zip(converters, value, strict=True)
+            }
+        case "symbol" | "number" | "float" | "boolean" | "date" | "timestamp" | "decimal":
+            return None
+        case _:
+            assert_never(type_.kind)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def value_of(type_: Type) -> Callable[[Any], Any] | None:
+    """From such an object, as Arrow and Spark give it back, to the value."""
+    match type_.kind:
+        case "unsigned":
+            return int
+        case "timestamp":
+            return utc
+        case "float":
+            return (0.0).__add__
+        case "set":
+            each = value_of(type_.parts[0]) or _as_it_is
+            return lambda cell: Set(map(each, cell.tolist() if hasattr(cell, "tolist") else cell))  # Spark's are arrays of numpy
+        case "tuple":
+            parts = [value_of(part) for part in type_.parts]
+
+            def read(cell: Any) -> Any:
+                cells = cell.values() if isinstance(cell, dict) else cell
+                return tuple(each if part is None else part(each) for part, each in zip(parts, cells, strict=True))
+
+            return read
+        case "symbol" | "number" | "boolean" | "date" | "decimal":
+            return None
+        case _:
+            assert_never(type_.kind)
 
 
 def arrow_schema(columns: Sequence[str], types: Sequence[Type]) -> pa.Schema:
@@ -43,7 +101,7 @@ def to_arrow(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row])
     listed = rows if isinstance(rows, list) else list(rows)
     cells = transposed(listed) if listed else [[] for _ in types]
     arrays = [
-        pa.array(list(map(Decimal, values)) if type_.kind == "unsigned" else values, arrow_type(type_))
+        pa.array(values if (convert := cell_of(type_)) is None else list(map(convert, values)), arrow_type(type_))
         for type_, values in zip(types, cells, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns, types))
@@ -71,6 +129,10 @@ def _values(type_: Type, column: pa.Array) -> Iterable[Any]:
             return map(utc, column.to_pylist())
         case "float":
             return map((0.0).__add__, column.to_pylist())
+        case "set" | "tuple":
+            read = value_of(type_)
+            assert read is not None, "of what is nested, each value is made"
+            return map(read, column.to_pylist())
         case "symbol" | "number" | "boolean" | "date" | "decimal":
             return column.to_pylist()  # type: ignore[no-any-return]  # Arrow has no types for mypy
         case _:
@@ -83,6 +145,20 @@ def narrowed(table: pa.Table, bound: Mapping[int, Value]) -> pa.Table:
 
     for column, value in bound.items():
         kind = table.schema.types[column]
+        if isinstance(value, tuple | Set):
+            table = table.filter(pa.array([_same(cell, value) for cell in table.column(column).to_pylist()], pa.bool_()))
+            continue
         wanted = pa.scalar(Decimal(value) if isinstance(value, int) and pa.types.is_decimal128(kind) else value, kind)
         table = table.filter(pc.equal(table.column(column), wanted))
     return table
+
+
+def _same(cell: Any, value: Any) -> bool:
+    """Whether a nested cell of a table is a value."""
+    match value:
+        case Set():
+            return len(cell) == len(value) and all(map(_same, cell, value))
+        case tuple():
+            return all(map(_same, cell.values(), value))
+        case _:
+            return bool(cell == value)

@@ -63,6 +63,37 @@ def modified(delta: Delta, key: tuple[int, ...]) -> list[tuple[Row, Row]]:
     return [(old[found][0], new[found][0]) for found in same]
 
 
+@dataclass(frozen=True, eq=False)
+class Keyed(Delta):
+    """A delta whose rows have a key: what is modified is told apart from what is inserted and deleted. Without a key, nothing is modified.
+
+    >>> change = Keyed(frozenset({("a", 2), ("b", 1)}), frozenset({("a", 1)}), (0,))
+    >>> change.modified, change.inserted, change.deleted, change == Delta(change.plus, change.minus)
+    ([(('a', 1), ('a', 2))], frozenset({('b', 1)}), frozenset(), True)
+    """
+
+    key: tuple[int, ...] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Delta) and (self.plus, self.minus) == (other.plus, other.minus)
+
+    def __hash__(self) -> int:
+        return hash((self.plus, self.minus))
+
+    @cached_property
+    def modified(self) -> list[tuple[Row, Row]]:
+        """Rows that take each other's place: the old one and the new one."""
+        return modified(self, self.key) if self.key is not None else []
+
+    @property
+    def inserted(self) -> frozenset[Row]:
+        return self.plus - {new for _, new in self.modified}
+
+    @property
+    def deleted(self) -> frozenset[Row]:
+        return self.minus - {old for old, _ in self.modified}
+
+
 def between(old: AbstractSet[Row], new: AbstractSet[Row]) -> Delta:
     """The change from one state of a relation to another."""
     return Delta(frozenset(new - old), frozenset(old - new))

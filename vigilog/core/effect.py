@@ -12,15 +12,18 @@ A part of an effect is a delta, or, where its rows are too many for this process
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vigilog.core.delta import Delta
+from vigilog.core.reports import Report
 
 
 class Elsewhere(Protocol):
     """A change of a relation whose rows are not in this process."""
+
+    rows: int  # how many there are
 
     def here(self) -> Delta:
         """Its rows, brought here. Raises DataError if they are too many for that."""
@@ -35,15 +38,26 @@ class Elsewhere(Protocol):
 Part = Delta | Elsewhere
 
 
+class _Nothing(dict[Any, Any]):
+    """An empty mapping that many share, and nobody changes."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]  # so that it can be a default
+
+
+NOTHING = _Nothing()
+
+
 @dataclass(slots=True)
 class Effect:
     """What changed in base relations, and in derived ones. What did not change does not occur. It is made for every transaction, and never changed."""
 
-    changes: Mapping[str, Part] = field(default_factory=dict)
-    views: Mapping[str, Part] = field(default_factory=dict)
+    changes: Mapping[str, Part] = NOTHING
+    views: Mapping[str, Part] = NOTHING
     redeclared: Collection[
         str
     ] = ()  # views that have other columns than before: what they lost and what they gained are rows of different types
+    alerts: Sequence[Report] = ()  # what is reported of it
+    waiting: Mapping[Any, Any] = NOTHING  # what is to be reported later, or not any more (`conditions/timing.py`)
 
     def then(self, later: Effect) -> Effect:
         if not self.changes and not self.views:
@@ -73,5 +87,7 @@ def _together(first: Mapping[str, Part], later: Mapping[str, Part]) -> dict[str,
             found[name] = part
         else:
             assert isinstance(part, Delta), "only the first change of a transaction may be elsewhere"
-            found[name] = before.then(part)
-    return {name: part for name, part in found.items() if not isinstance(part, Delta) or part}
+            found[name] = both = before.then(part)
+            if isinstance(both, Delta) and not both:
+                del found[name]
+    return found

@@ -3,6 +3,7 @@
 VigilogError                 whatever a user can cause; a code and a sentence, never a traceback
 ├── ProgramError             the program is refused; all findings of a stage together, each with its place
 ├── DataError                a source or a row is refused, with file and row
+│   └── Refused              a transaction is refused by a constraint, or by triggers, with what they say of it
 ├── Stopped                  an evaluation was stopped by its bounds: rounds, time, the user
 ├── UsageError               what was asked for makes no sense together; the command line exits with 2
 ├── ConnectionLost           a server cannot be reached, or was lost before it answered
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from heapq import nlargest
 from os.path import commonprefix
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vigilog.core.spans import Span, excerpt
 
@@ -40,9 +41,24 @@ class VigilogError(Exception):
     def __str__(self) -> str:
         return self.message
 
+    def json(self) -> dict[str, Any]:
+        """The error as answers tell it."""
+        return {"code": self.code, "message": self.message}
+
 
 class DataError(VigilogError):
     code = "data"
+
+
+class Refused(DataError):
+    """A transaction was refused by what it would have done. `members` say more than the message does: which constraint, which rows, why."""
+
+    def __init__(self, message: str, code: str, members: Mapping[str, Any]) -> None:
+        super().__init__(message, code)
+        self.members = members
+
+    def json(self) -> dict[str, Any]:
+        return {**super().json(), **self.members}
 
 
 class Stopped(VigilogError):

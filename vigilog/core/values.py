@@ -1,7 +1,8 @@
 """The types of the language and their values: one definition for the reference, both executors and all files.
 
-A value is an ordinary Python object: `str`, `int`, `float`, `bool`, `datetime.date`, `datetime.datetime` (UTC) or
-`decimal.Decimal`. A type knows its canonical text, the texts it accepts, and which objects belong to it.
+A value is an ordinary Python object: `str`, `int`, `float`, `bool`, `datetime.date`, `datetime.datetime` (UTC),
+`decimal.Decimal`, a `Set` (which is a frozenset) or a tuple. A type knows its canonical text, the texts it accepts, and
+which objects belong to it.
 
 >>> FLOAT.text(0.1), decimal_type(6, 2).text(Decimal("1.5"))
 ('0.1', '1.50')
@@ -11,6 +12,9 @@ A value is an ordinary Python object: `str`, `int`, `float`, `bool`, `datetime.d
 Traceback (most recent call last):
 ...
 ValueError: 9223372036854775808 is not a number: it must be an integer from -2^63 to 2^63-1
+>>> pairs = set_type(tuple_type(SYMBOL, NUMBER))
+>>> str(pairs), pairs.parse('[["b",1],["a",2],["b",1]]'), pairs.text(pairs.check({("b", 1), ("a", 2)}))
+('set<(symbol, number)>', Set([('a', 2), ('b', 1)]), '[["a",2],["b",1]]')
 """
 
 from __future__ import annotations
@@ -24,15 +28,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
-Kind = Literal["symbol", "number", "unsigned", "float", "boolean", "date", "timestamp", "decimal"]
-Value = str | int | float | bool | datetime.date | datetime.datetime | Decimal
+from vigilog.core.sets import Set
+
+Kind = Literal["symbol", "number", "unsigned", "float", "boolean", "date", "timestamp", "decimal", "set", "tuple"]
+Value = str | int | float | bool | datetime.date | datetime.datetime | Decimal | Set | tuple[Any, ...]
 Row = tuple[Value, ...]
 
 MIN_NUMBER, MAX_NUMBER = -(2**63), 2**63 - 1
 MAX_UNSIGNED = 2**64 - 1
 MAX_DECIMAL_DIGITS = 18
+MOST_NESTED = 100  # types in each other
 FLOAT_DIGITS = 15  # of a decimal number that a float keeps, whichever it is
 
 _DIGITS = r"[0-9]+|0[xX][0-9a-fA-F]+|0[bB][01]+"
@@ -43,7 +50,7 @@ _TIMESTAMP = rf"\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{{1,6}})?({_ZONE})?"
 
 @dataclass(frozen=True)
 class Type:
-    """A built-in type. `kind` is its name; `precision` and `scale` are those of a decimal.
+    """A built-in type. `kind` is its name; `precision` and `scale` are those of a decimal, `parts` the types of a set's elements or of a tuple's components.
 
     Two types are the same if they print the same; named types of a program (`.type`) are not `Type`s but lead to one.
     """
@@ -51,9 +58,23 @@ class Type:
     kind: Kind
     precision: int = 0
     scale: int = 0
+    parts: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        return f"decimal({self.precision},{self.scale})" if self.kind == "decimal" else self.kind
+        match self.kind:
+            case "decimal":
+                return f"decimal({self.precision},{self.scale})"
+            case "set":
+                return f"set<{self.parts[0]}>"
+            case "tuple":
+                return f"({', '.join(map(str, self.parts))})"
+            case _:
+                return self.kind
+
+    @cached_property
+    def depth(self) -> int:
+        """How many types nest in each other."""
+        return 1 + max((part.depth for part in self.parts), default=0)
 
     @property
     def numeric(self) -> bool:
@@ -80,6 +101,8 @@ class Type:
                 return rf"-?0*[0-9]{{1,{max(self.precision - self.scale, 1)}}}{fraction}"
             case "symbol":
                 return r"[^\x00]*"
+            case "set" | "tuple":
+                return r"[ \t]*\[[^\x00]*\][ \t]*"
             case _:
                 assert_never(self.kind)
 
@@ -93,6 +116,12 @@ class Type:
             return self.check(text)
         if not self._regex.fullmatch(text):
             raise ValueError(f"{_bare(text)} is not a {self}: {self.form}")
+        if self.parts:
+            try:
+                said = json.loads(text)
+            except (ValueError, RecursionError):
+                raise ValueError(f"{_bare(text)} is not a {self}: {self.form}") from None
+            return self.from_json(said)
         try:
             match self.kind:
                 case "number" | "unsigned":
@@ -107,6 +136,8 @@ class Type:
                     return utc(datetime.datetime.fromisoformat(_full_fraction(text)))
                 case "decimal":
                     return self.check(Decimal(text))
+                case "set" | "tuple":
+                    raise AssertionError("these are told as JSON")
                 case _:
                     assert_never(self.kind)
         except (ValueError, OverflowError):
@@ -127,6 +158,8 @@ class Type:
                 return f"{value:.{self.scale}f}"
             case "symbol" | "number" | "unsigned" | "date":
                 return str(value)
+            case "set" | "tuple":
+                return json.dumps(self.to_json(value), ensure_ascii=False, separators=(",", ":"))
             case _:
                 assert_never(self.kind)
 
@@ -151,6 +184,10 @@ class Type:
                 return value
             case "decimal", (Decimal() | int()) if not isinstance(value, bool):
                 return self._decimal(Decimal(value))
+            case "set", frozenset() | set() | list() | tuple():
+                return Set(map(self.parts[0].check, value))
+            case "tuple", tuple() | list() if len(value) == len(self.parts):
+                return tuple(part.check(each) for part, each in zip(self.parts, value, strict=True))
         raise ValueError(f"{_quoted(value)} is not a {self}: {self.form}")
 
     def from_json(self, value: object) -> Value:
@@ -174,6 +211,10 @@ class Type:
                 return self.parse(value)
             except ValueError:
                 raise ValueError(f"{_quoted(value)} is not a {self}: {self.form}") from None
+        if isinstance(value, list | tuple) and self.kind == "set":
+            return Set(map(self.parts[0].from_json, value))
+        if isinstance(value, list | tuple) and self.kind == "tuple" and len(value) == len(self.parts):
+            return tuple(part.from_json(each) for part, each in zip(self.parts, value, strict=True))
         return self._decimal_of(value) if isinstance(value, float) and self.kind == "decimal" else self.check(value)
 
     def from_spelled(self, value: object) -> object:
@@ -185,7 +226,31 @@ class Type:
         if isinstance(value, str) and self.kind in ("number", "unsigned") and re.fullmatch("-?[0-9]+", value):
             with suppress(ValueError):
                 return self.parse(value)
+        if isinstance(value, list) and self.kind == "set":
+            return list(map(self.parts[0].from_spelled, value))
+        if isinstance(value, list) and self.kind == "tuple" and len(value) == len(self.parts):
+            return [part.from_spelled(each) for part, each in zip(self.parts, value, strict=True)]
         return value
+
+    @cached_property
+    def spelled(self) -> Callable[[Any], Any] | None:
+        """From a value as JSON has it to the same with integers as text; None if it has none.
+
+        >>> set_type(tuple_type(SYMBOL, NUMBER)).spelled([("a", 1)])
+        (('a', '1'),)
+        """
+        match self.kind:
+            case "number" | "unsigned":
+                return str
+            case "set":
+                each = self.parts[0].spelled
+                return None if each is None else lambda cell: tuple(map(each, cell))
+            case "tuple":
+                parts = [part.spelled for part in self.parts]
+                spell = lambda cell: tuple(c if p is None else p(c) for p, c in zip(parts, cell, strict=True))  # noqa: E731
+                return spell if any(parts) else None
+            case _:
+                return None
 
     @cached_property
     def quick(self) -> Callable[[object], Value]:
@@ -231,7 +296,7 @@ class Type:
         return [self.from_json(value) for value in values]
 
     @cached_property
-    def jsoned(self) -> Callable[[Value], str] | None:
+    def jsoned(self) -> Callable[[Value], Any] | None:
         """From a value to what JSON has; None if that is the same."""
         match self.kind:
             case "date":
@@ -240,11 +305,17 @@ class Type:
                 return self.text
             case "symbol" | "number" | "unsigned" | "float" | "boolean":
                 return None
+            case "set":  # as tuples, which JSON writes as arrays, and which can be looked up
+                each = self.parts[0].jsoned
+                return tuple if each is None else lambda value: tuple(map(each, value))  # type: ignore[arg-type, return-value]  # a set
+            case "tuple":
+                converters = [part.jsoned for part in self.parts]
+                return lambda value: tuple(each if c is None else c(each) for c, each in zip(converters, value, strict=True))  # type: ignore[arg-type]
             case _:
                 assert_never(self.kind)
 
-    def to_json(self, value: Value) -> str | int | float | bool:
-        return value if self.jsoned is None else self.jsoned(value)  # type: ignore[return-value]  # all others are as they are
+    def to_json(self, value: Value) -> Any:
+        return value if self.jsoned is None else self.jsoned(value)
 
     def _decimal_of(self, value: float) -> Decimal:
         shortest = Decimal(repr(value))
@@ -282,12 +353,28 @@ class Type:
                 return f"it has at most {whole} digits before the point and {fraction} after it"
             case "symbol":
                 return "it must be text without the character U+0000"
+            case "set":
+                return f"it must be a JSON array of {self.parts[0]}s"
+            case "tuple":
+                return f"it must be a JSON array of {len(self.parts)} values"
             case _:
                 assert_never(self.kind)
 
 
 SYMBOL, NUMBER, UNSIGNED, FLOAT = Type("symbol"), Type("number"), Type("unsigned"), Type("float")
 BOOLEAN, DATE, TIMESTAMP = Type("boolean"), Type("date"), Type("timestamp")
+PYTHON: dict[str, type] = {  # of the values of each kind
+    "symbol": str,
+    "number": int,
+    "unsigned": int,
+    "float": float,
+    "boolean": bool,
+    "date": datetime.date,
+    "timestamp": datetime.datetime,
+    "decimal": Decimal,
+    "set": Set,
+    "tuple": tuple,
+}
 BUILTIN: dict[str, Type] = {t.kind: t for t in (SYMBOL, NUMBER, UNSIGNED, FLOAT, BOOLEAN, DATE, TIMESTAMP)}
 
 
@@ -297,13 +384,65 @@ def decimal_type(precision: int, scale: int) -> Type:
     return Type("decimal", precision, scale)
 
 
-def type_named(name: str) -> Type:
-    """The type that prints like this.
+def set_type(element: Type) -> Type:
+    return _bounded(Type("set", parts=(element,)))
+
+
+def tuple_type(*components: Type) -> Type:
+    return _bounded(Type("tuple", parts=components))
+
+
+def _bounded(type_: Type) -> Type:
+    if type_.depth > MOST_NESTED:
+        raise ValueError(f"types nest at most {MOST_NESTED} deep")
+    return type_
+
+
+_TYPE_TOKEN = re.compile(r"\s*(decimal\(\s*\d+\s*,\s*\d+\s*\)|[\w?.]+|[<>(),])")
+
+
+def type_named(name: str, named: Callable[[str], Type] | None = None) -> Type:
+    """The type that prints like this; what has a name of its own is asked of `named`.
 
     >>> type_named("decimal(6,2)") == decimal_type(6, 2), type_named("symbol") is SYMBOL
     (True, True)
+    >>> str(type_named("set<( symbol,set<number> )>"))
+    'set<(symbol, set<number>)>'
     """
-    if found := re.fullmatch(r"decimal\((\d+),(\d+)\)", name):
+    tokens = _TYPE_TOKEN.findall(name)[::-1]
+    if "".join(tokens[::-1]).replace(" ", "") != name.replace(" ", "") or len(tokens) > 10_000:
+        raise ValueError(f"there is no type {name}")
+
+    def wanted(token: str) -> None:
+        if not tokens or tokens.pop() != token:
+            raise ValueError(f"there is no type {name}")
+
+    def read(depth: int) -> Type:
+        if depth > MOST_NESTED:
+            raise ValueError(f"types nest at most {MOST_NESTED} deep")
+        token = tokens.pop() if tokens else ""
+        if token == "set" and tokens[-1:] == ["<"]:
+            wanted("<")
+            element = read(depth + 1)
+            wanted(">")
+            return set_type(element)
+        if token == "(":
+            parts = [read(depth + 1)]
+            while tokens[-1:] == [","]:
+                wanted(",")
+                parts.append(read(depth + 1))
+            wanted(")")
+            return parts[0] if len(parts) == 1 else tuple_type(*parts)
+        return (named or _built_in)(token)
+
+    found = read(1)
+    if tokens:
+        raise ValueError(f"there is no type {name}")
+    return found
+
+
+def _built_in(name: str) -> Type:
+    if found := re.fullmatch(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", name):
         return decimal_type(int(found[1]), int(found[2]))
     if name not in BUILTIN:
         raise ValueError(f"there is no type {name}")

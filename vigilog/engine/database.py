@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError, VigilogError
+from vigilog.conditions import MOST_ROUNDS
+from vigilog.conditions.constraints import Violation
+from vigilog.conditions.timing import Key, Waiting, next_due
+from vigilog.core.delta import Delta, Keyed
+from vigilog.core.errors import DataError, ProgramError, VigilogError
+from vigilog.core.named import records
 from vigilog.core.proofs import Proof
+from vigilog.core.reports import Report as AlertReport
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.core.whynot import WhyNot
 from vigilog.engine.changes import Changes, ViewChange
 from vigilog.engine.compiled import Compiled, compiled
-from vigilog.engine.evaluate import ensure_known, joined, read
-from vigilog.engine.ledger import Counting, Ledger
-from vigilog.engine.proposal import Proposal, Rows
+from vigilog.engine.evaluate import ensure_known, joined, look, read
+from vigilog.engine.ledger import CountingLedger, Ledger
+from vigilog.engine.nested import Nested, nest, shape_of
+from vigilog.engine.proposal import DUE, Due, Proposal, Rows
 from vigilog.engine.step import Judge, Outcome, Step
 from vigilog.engine.transaction import Lookup, Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -35,12 +42,16 @@ from vigilog.rewriting.maintenance.strategies import COUNTED, EXTERNAL, MATERIAL
 from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on, kept_by_none, recursive_relations
 
 if TYPE_CHECKING:
+    from vigilog.engine.extension import Extension
+    from vigilog.engine.mediation import Mediation
+    from vigilog.engine.sources import Sources
+    from vigilog.mediators.program import Mediated
     from vigilog.spark.types import DataFrame
 
 MOST_STORED = 10_000_000  # rows of a recursion that `auto` stores in memory; on Spark, of a view, unless the base relations have more
 MOST_OVERRUNS = 3  # so often a view under `auto` may cost more on demand than to recompute, before it is stored
 
-Facts = Mapping[str, Iterable[Iterable[Any]]]
+Facts = Mapping[str, Iterable[Any]]
 
 
 class Database:
@@ -48,6 +59,11 @@ class Database:
 
     It may be used from several threads: one call at a time is served, the others wait.
     """
+
+    sources: Sources | None = None  # domains that are asked, if there are any
+    mediation: Mediation | None = None  # constrained relations, if there are any
+    deletion = "auto"  # how they lose facts
+    last_update = 0
 
     def __init__(
         self,
@@ -58,8 +74,12 @@ class Database:
         budget: int | None = None,
         strict: bool = False,
         report: Report | None = None,
+        cascade: int = MOST_ROUNDS,
+        deletion: str = "auto",
     ) -> None:
+        self.deletion = deletion
         made = compiled(program, facts.keys(), strategy)
+        look(facts.values())
         views: Views
         if engine == "spark":
             from vigilog.executors.spark.views import SparkViews
@@ -70,10 +90,11 @@ class Database:
         else:
             made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None, report)
         self.overruns = 0 if strategy == "auto" else None  # how often deriving on demand cost too much, where that matters
-        self.budget, self.strict, self.lock = budget, strict, RLock()
+        self.budget, self.strict, self.lock, self.cascade = budget, strict, RLock(), cascade
         self.step = Step(self)
-        self._use(made, views, Counting())
+        self.waiting: dict[Key, Waiting] = {}
         try:
+            self._use(made, views, CountingLedger())
             check_keys(self.program, self.base)
         except BaseException:
             self.close()
@@ -82,6 +103,7 @@ class Database:
     def _use(self, made: Compiled, views: Views, ledger: Ledger) -> None:
         """Goes on with these tables."""
         self.compiled, self.views, self.ledger, self.stats = made, views, ledger, views.stats
+        self.conditions = made.conditions
         self.program, self.homes, self.plain, self.strategies, self.stored = (
             made.program,
             made.homes,
@@ -90,6 +112,45 @@ class Database:
             made.stored,
         )
         self.base: Mapping[str, Lookup] = {name: BaseRelation(views, home) for name, home in made.homes.items()}
+        self._ask_sources()
+        self._mediate(made.extension.mediated)
+
+    def _ask_sources(self) -> None:
+        """Calls of domains are made when they are asked for; which, is the program's to say."""
+        from vigilog.engine.sources import Sources, functions
+
+        calls = functions(self.program)
+        if self.sources is not None:
+            self.step.judges.remove(self.sources)
+            self.sources = None
+        if calls:
+            self.sources = Sources(self, calls)
+            self.step.judges.insert(0, self.sources)
+            self.sources.begin()
+
+    def _mediate(self, parts: Mediated | None) -> None:
+        """Constrained relations are kept beside the tables; they begin anew if their rules are others."""
+        if self.mediation is not None and self.mediation.parts is not parts:
+            self.step.judges.remove(self.mediation)
+            self.mediation = None
+        if parts is not None and self.mediation is None:
+            from vigilog.engine.mediation import Mediation
+
+            self.mediation = Mediation(self, parts, self.deletion)
+            self.step.judges.insert(0, self.mediation)
+
+    @property
+    def extension(self) -> Extension:
+        """What the program has beyond rows and rules."""
+        return self.compiled.extension
+
+    def next_update(self) -> Iterator[int]:
+        """Numbers for updates of views, each larger than all before."""
+        known = (row[0] for name in self.extension.updates.values() for row in self.rows(name))
+        self.last_update = max([self.last_update, *known])  # type: ignore[assignment]  # numbers, all of them
+        while True:
+            self.last_update += 1
+            yield self.last_update
 
     def add(self, judge: Judge) -> None:
         """From now on a judge looks at every change."""
@@ -103,6 +164,18 @@ class Database:
     def watched(self) -> frozenset[str]:
         """The relations whose changes judges want to see."""
         return frozenset(name for judge in self.step.judges for name in judge.views)
+
+    clock: Callable[[], float] = staticmethod(time.time)  # by which alerts wait; tests turn it
+
+    def stamped(self, reports: Sequence[AlertReport]) -> Sequence[AlertReport]:
+        """Reports as they are written down: here nowhere."""
+        return reports
+
+    def due(self) -> Outcome | None:
+        """Reports what alerts have waited with long enough, in a transaction of its own; None if there is nothing."""
+        with self.lock:
+            when = next_due(self.conditions.named, self.waiting)
+            return self.propose(Proposal(Due(self), DUE)) if when is not None and when <= self.clock() else None
 
     @property
     def tx(self) -> int:
@@ -129,13 +202,32 @@ class Database:
 
         In a data folder the position of a source is committed with it; a request with a key that was used before does nothing again, and gives the first one's number.
         """
-        return self.propose(Proposal(Rows(self, transaction), kind, source, request), keep=keep)
+        with self.lock:
+            return self.propose(Proposal(Rows(self, self._told(transaction)), kind, source, request), keep=keep)
+
+    def _told(self, transaction: Transaction) -> Transaction:
+        """The transaction as the tables take it."""
+        if not self.extension.hidden:
+            return transaction
+        from vigilog.engine.updates import translated
+
+        return translated(self, transaction)
+
+    def refresh(self, *domains: str) -> dict[str, Delta]:
+        """Asks sources anew, in a transaction of its own; gives the changes of the views that changed."""
+        return self.apply({"refresh": list(domains)})  # type: ignore[dict-item]  # the one operation that names no relations
 
     def propose(self, proposal: Proposal, *, keep: bool = True) -> Outcome:
         """Takes a proposal through the step."""
         with self.lock:
             began = time.perf_counter()
-            outcome = self.step.take(proposal, keep=keep)
+            kept = False
+            try:
+                outcome = self.step.take(proposal, keep=keep)
+                kept = keep
+            finally:
+                if self.mediation is not None:
+                    self.mediation.settled(keep=kept)
             self.stats = total(outcome.costs) if outcome.changes else Stats(self.views.stats.engine)
             self.stats.ms = (time.perf_counter() - began) * 1000
             if self.stats.recomputed and self.overruns is not None and keep:
@@ -183,6 +275,13 @@ class Database:
             made = made.with_strategies({name: Decision(EXTERNAL, f"{reason}, but {trouble.message}") for name, reason in changed.items()})
         return made
 
+    def overrides(self) -> list[dict[str, Any]]:
+        """The updates of views that were not withdrawn, in their order."""
+        from vigilog.engine.updates import overrides
+
+        with self.lock:
+            return overrides(self)
+
     def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
         """The changes that a transaction would cause; nothing is applied."""
         return self.apply({"delete": _lists(delete), "insert": _lists(insert)}, dry_run=True)
@@ -203,18 +302,32 @@ class Database:
         pending = Pending()
         yield pending
         outcome = self.take(pending.collected)
-        pending.tx, pending.changes = outcome.tx, outcome.deltas
+        keys = self.program.keys
+        pending.changes = {name: Keyed(delta.plus, delta.minus, keys.get(name)) for name, delta in outcome.deltas.items()}
+        pending.tx, pending.alerts, pending.triggered = outcome.tx, outcome.alerts, outcome.triggered
 
-    def view(self, name: str) -> set[Row]:
-        """All rows of an output relation."""
+    def view(self, name: str, *, named: bool = False) -> set[Row]:
+        """All rows of an output relation; each a NamedTuple, if they are to be `named`."""
         ensure_known(self.program, name)
+        if named:
+            return set(self.named(self.whole(name), self.view(name)))
+        with self.lock:
+            if self.mediation is not None and name in self.mediation.parts.updates:
+                return self.mediation.texts(name)
+            return self.told_rows(name)
+
+    def told_rows(self, name: str) -> set[Row]:
+        """All rows of a relation whose changes are found: a view of the program, or one that only its conditions need."""
         with self.lock:
             if name in self.stored or self.homes.get(name) == name:
                 return set(self.views.rows(name))
-            return set(self.ask(self.whole(name)))
+            columns = ", ".join("_" for _ in self.plain.relations[name].attributes)
+            return set(self.views.answers(parse_goal(self.plain, f"{name}({columns})")))
 
-    def frame(self, name: str) -> DataFrame:
-        """A view, or a base relation, as a Spark DataFrame, as of now."""
+    def frame(self, name: str, *, nested: bool = False) -> DataFrame:
+        """A view, or a base relation, as a Spark DataFrame, as of now; a view frame `nested`, with arrays of structs."""
+        if nested:
+            return self._nested_frame(name)
         from vigilog.executors.spark.bulk import Bulk
         from vigilog.executors.spark.views import SparkViews
 
@@ -225,6 +338,19 @@ class Database:
             with closing(Bulk(self.plain, Watch())) as bulk:
                 return bulk.local(name, sorted_rows(self.view(name)))
 
+    def _nested_frame(self, name: str) -> DataFrame:
+        from vigilog.executors.spark.nested import nested_frame
+
+        with self.lock:
+            return nested_frame(shape_of(self.program, name), self.frame)
+
+    def nested(self, name: str) -> list[Nested]:
+        """The objects of a view frame, nested as it says, as JSON has them. See `engine/nested.py`."""
+        with self.lock:
+            shape = shape_of(self.program, name)
+            rows = {relation: self.view(relation) for relation in shape.relations}
+            return nest(shape, rows, lambda relation: self.program.relations[relation].types)
+
     def whole(self, name: str) -> str:
         """The goal that asks for all rows of a relation."""
         return f"{name}({', '.join('_' for _ in self.program.relations[name].attributes)})"
@@ -234,17 +360,40 @@ class Database:
         with self.lock:
             return set(self.views.rows(self.homes[name]))
 
-    def ask(self, goal: str) -> list[Row]:
-        """The answers to a goal like `closure("a", y)`, sorted: the rows of an atom, or the values of the variables of several literals."""
-        return self.ask_typed(goal)[1]
+    def ask(self, goal: str, *, named: bool = False) -> list[Row]:
+        """The answers to a goal like `closure("a", y)`, sorted: the rows of an atom, or the values of the variables of several literals. If they are to be `named`, each is a NamedTuple."""
+        answers = self.ask_typed(goal)[1]
+        return self.named(goal, answers) if named else answers
+
+    def named(self, goal: str, answers: Iterable[Row]) -> list[Row]:
+        """The answers to a goal as NamedTuples."""
+        asked = parse_goal(self.program, goal)
+        return records(asked.of_atom or "answer", asked.columns, asked.declaration.types, answers)
 
     def ask_typed(self, goal: str) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers."""
         with self.lock:
+            if self.mediation is not None and (found := self.mediation.asked(goal)) is not None:
+                return found
+            if (late := self._late(goal)) is not None:
+                return late
             asked = parse_goal(self.program, goal)
             answers = sorted_rows(self.views.answers(asked))
             self.stats = self.views.stats
             return asked.declaration.types, answers
+
+    def _late(self, goal: str) -> tuple[tuple[Type, ...], list[Row]] | None:
+        """The answers to a goal about deferred relations alone, by sources as they are now."""
+        late = self.compiled.late
+        if late is None:
+            return None
+        from vigilog.engine.deferred import atoms_of
+
+        asked = {name for name in late.relations if name not in self.program.relations}
+        if not any(re.search(rf"\b{name}\s*\(", goal) for name in asked):
+            return None
+        with Database(late, {name: self.view(name) for name in atoms_of(late)}, "external") as answering:
+            return answering.ask_typed(goal)
 
     def why(self, goal: str) -> Proof | None:
         """A proof of an atom from base facts; None if it does not hold. If it has variables, their first values that hold are taken."""
@@ -281,7 +430,25 @@ class Database:
     def _holds(self, leaf: Proof) -> bool:
         if leaf.row is not None:
             return bool(self.base[leaf.relation].among([leaf.row]))
-        return not leaf.reads or bool(self.views.answers(parse_goal(self.program, leaf.literal)))
+        if not leaf.reads:
+            return True
+        try:
+            goal = parse_goal(self.program, leaf.literal)
+        except ProgramError:  # it reads relations that passes have made
+            goal = parse_goal(self.plain, leaf.literal)
+        return bool(self.views.answers(goal))
+
+    def check(self) -> list[dict[str, Any]]:
+        """The present violations of all constraints, whether they are enforced or not, by priority and name: the rows, and why they hold."""
+        with self.lock:
+            found = []
+            for constraint in self.conditions.constraints:
+                rows = sorted_rows(self.view(constraint.relation))
+                if rows:
+                    violation = Violation(constraint, rows, len(rows))
+                    members = violation.json(self.program, self.proofs)
+                    found.append({**members, "mode": constraint.mode, "message": violation.message(self.program)})
+            return found
 
     def close(self) -> None:
         self.views.close()
@@ -311,30 +478,35 @@ class BaseRelation:
 
 
 class Pending:
-    """The changes of one transaction. After its block, `tx` is its number and `changes` holds what they did to the views."""
+    """The changes of one transaction; a row is a sequence, or says its columns by name, as a mapping or a dataclass.
+
+    After its block, `tx` is its number and `changes` holds what they did to the views, `alerts` what is reported of it, `triggered` what triggers did.
+    """
 
     def __init__(self) -> None:
         self.tx = 0
         self.collected: dict[str, dict[str, list[Any]]] = {}
-        self.changes: dict[str, Delta] = {}
+        self.changes: dict[str, Keyed] = {}
+        self.alerts: Sequence[AlertReport] = ()
+        self.triggered: Mapping[str, Delta] = {}
 
-    def insert(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
-        self._collect("insert", relation, map(tuple, rows))
+    def insert(self, relation: str, rows: Iterable[Any]) -> None:
+        self._collect("insert", relation, rows)
 
-    def delete(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
-        self._collect("delete", relation, map(tuple, rows))
+    def delete(self, relation: str, rows: Iterable[Any]) -> None:
+        self._collect("delete", relation, rows)
 
     def update(self, relation: str, pairs: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
         """Replaces rows, each given with the one that takes its place; an old row that is not there is an error."""
-        self._collect("update", relation, ({"old": tuple(old), "new": tuple(new)} for old, new in pairs))
+        self._collect("update", relation, ({"old": old, "new": new} for old, new in pairs))
 
-    def upsert(self, relation: str, rows: Iterable[Iterable[Any]]) -> None:
+    def upsert(self, relation: str, rows: Iterable[Any]) -> None:
         """Inserts rows in the place of those with the same key."""
-        self._collect("upsert", relation, map(tuple, rows))
+        self._collect("upsert", relation, rows)
 
-    def delete_key(self, relation: str, keys: Iterable[Iterable[Any]]) -> None:
+    def delete_key(self, relation: str, keys: Iterable[Any]) -> None:
         """Deletes the rows that have some keys."""
-        self._collect("delete_key", relation, map(tuple, keys))
+        self._collect("delete_key", relation, keys)
 
     def _collect(self, operation: str, relation: str, given: Iterable[Any]) -> None:
         self.collected.setdefault(operation, {}).setdefault(relation, []).extend(given)
@@ -353,5 +525,7 @@ def _in_memory(
             made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))
 
 
-def _lists(facts: Facts | None) -> dict[str, list[list[Any]]]:
-    return {name: [list(row) for row in rows] for name, rows in (facts or {}).items()}
+def _lists(facts: Facts | None) -> dict[str, list[Any]]:
+    return {
+        name: [row if isinstance(row, Mapping) or is_dataclass(row) else list(row) for row in rows] for name, rows in (facts or {}).items()
+    }

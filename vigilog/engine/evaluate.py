@@ -11,8 +11,10 @@ from typing import Any
 
 from vigilog.core.errors import DataError, counted, did_you_mean
 from vigilog.core.extras import SPARK
+from vigilog.core.named import in_order
 from vigilog.core.rows import rows_from_json
 from vigilog.core.values import Row, row_text
+from vigilog.engine.extension import extended
 from vigilog.engine.places import inputs, outputs, streams
 from vigilog.executors.choose import Chosen, choose
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
@@ -43,7 +45,7 @@ class Result:
 
 def evaluate(
     program: str | Path | Program,
-    facts: Mapping[str, Iterable[Iterable[Any]]] | None = None,
+    facts: Mapping[str, Iterable[Any]] | None = None,
     engine: str = "embedded",
     watch: Watch | None = None,
 ) -> Result:
@@ -78,11 +80,11 @@ def short(name: str) -> str:
     return name if len(name) <= 60 else name[:57] + "…"
 
 
-def checked_rows(program: Program, relation: str, rows: Iterable[Iterable[Any]]) -> list[Row]:
+def checked_rows(program: Program, relation: str, rows: Iterable[Any]) -> list[Row]:
     """Rows from outside as values of a relation's types. Raises DataError for what does not fit."""
     ensure_known(program, relation)
     declaration = program.relations[relation]
-    listed = [tuple(row) for row in rows]
+    listed = [tuple(row) for row in in_order(relation, declaration.columns, rows)]
     if any(map(declaration.arity.__ne__, map(len, listed))):
         number, cells = next((number, cells) for number, cells in enumerate(listed, start=1) if len(cells) != declaration.arity)
         raise DataError(
@@ -108,7 +110,12 @@ def _checked_row(declaration: Declaration, number: int, cells: Row) -> Row:
 
 def start(program: Program, sources: Mapping[str, Iterable[Row] | Place], engine: str, wanted: Iterable[str], watch: Watch) -> Evaluation:
     """Evaluates a checked program for the wanted relations, over rows or places to read them from."""
+    if program.constrained or program.directed("call"):
+        from vigilog.engine.opened import Opened
+
+        return Opened(program, sources, engine)
     plain = relevant(rewrite(program), wanted)
+    look(sources.values())
     sources = {relation: source for relation, source in sources.items() if relation in plain.relations}
     if engine == "spark":
         from vigilog.executors.spark.executor import SparkEvaluation
@@ -127,6 +134,15 @@ def read(source: Iterable[Row] | Place) -> Iterable[Row]:
     from vigilog.spark.sources import rows
 
     return rows(source)
+
+
+def look(sources: Iterable[Any]) -> None:
+    """A first look at those sources that only Spark can read, before any of them is read. Raises DataError for nulls that can be seen at once."""
+    for source in sources:
+        if isinstance(source, Place) and not (source.text and source.local) and SPARK.installed:
+            from vigilog.spark.sources import look as look_at
+
+            look_at(source)
 
 
 def joined(rows: Iterable[Row], more: Collection[Row]) -> Iterable[Row]:
@@ -154,7 +170,7 @@ def run(program: Program, facts: Path, out: Path | None, engine: str, watch: Wat
     for name in streams(program):
         raise DataError(f"{name} is a stream; only a database with a data folder follows it", "stream")
     sources = inputs(program, facts)
-    places = [replace(place, format="stdout") if out is None else place for place in outputs(program, out or Path())]
+    places = [replace(place, format="stdout") if out is None else place for place in outputs(extended(program).shown, out or Path())]
     for source in sources.values():
         if source.local:
             reader.files(source)  # a source that is not there is an error, needed or not

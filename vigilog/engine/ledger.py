@@ -22,7 +22,7 @@ class Ledger(Protocol):
         """The tables have kept what was written down."""
 
 
-class Counting:
+class CountingLedger:
     """A ledger that only counts."""
 
     def __init__(self) -> None:

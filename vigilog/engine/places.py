@@ -12,15 +12,21 @@ from vigilog.core.errors import DataError, Findings
 from vigilog.core.secrets import without_secrets
 from vigilog.files.formats import format_of
 from vigilog.files.place import Place, is_uri
+from vigilog.language.optional import blank_values, optional
 from vigilog.language.options import OF_SOURCE, check_options
-from vigilog.language.syntax import Declaration, Directive, Program
+from vigilog.language.syntax import Directive, Program
 
 # How files end that a directive does not name. Text ends as in Soufflé, and all other formats need a name.
 ENDINGS = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "orc": "orc"}
 
 
-def place(directive: Directive, declaration: Declaration, folder: str | Path) -> Place:
-    """The place a directive names; relative paths are taken from `folder`."""
+def place(program: Program, directive: Directive, folder: str | Path) -> Place:
+    """The place a directive names; relative paths are taken from `folder`. The relation of an optional column has the place of the one that it is a column of."""
+    declaration = program.relations[directive.relation]
+    owner = directive.option.get("of")
+    if owner is not None:
+        (of,) = (other for other in program.directed("input") if other.relation == owner)
+        return optional_place(program, place(program, of, folder), directive.relation)
     option = directive.option
     format_ = option.get("IO", "file")
     form = option["format"] if format_ == "stream" else format_
@@ -37,6 +43,25 @@ def place(directive: Directive, declaration: Declaration, folder: str | Path) ->
         quoted=quoted,
         skip_nulls=option.get("nulls") == "skip",
         options={key: from_environment(value) for key, value in option.items() if key in OF_SOURCE.get(format_, ())},
+        source=(*declaration.columns, *optional(program).get(directive.relation, ())),
+        blanks=blank_values(directive, declaration),
+    )
+
+
+def optional_place(program: Program, owner: Place, relation: str) -> Place:
+    """Where the rows of an optional column's relation are: with those of its owner, where it is not null."""
+    declaration = program.relations[relation]
+    named = {"dbtable": owner.relation} if owner.format == "jdbc" and "query" not in owner.options else {}
+    columns = declaration.columns
+    blanks = {column: value for column, value in owner.blanks.items() if column in columns}
+    return replace(
+        owner,
+        relation=relation,
+        columns=columns,
+        types=declaration.types,
+        absent=columns[-1],
+        blanks=blanks,
+        options={**named, **owner.options},
     )
 
 
@@ -55,6 +80,11 @@ def _ending(directive: Directive, format_: str) -> str:
     return {"input": "facts", "output": "csv"}[directive.kind] if format_ in ("file", "stdout") else ENDINGS[format_]
 
 
+def split(program: Program, owner: Place) -> list[Place]:
+    """The places of a relation and of its optional columns, all in one source."""
+    return [owner, *(optional_place(program, owner, relation) for relation in optional(program).get(owner.relation, {}).values())]
+
+
 def from_environment(value: str) -> str:
     """An option's value, with `${NAME}` replaced by what the environment has under that name."""
 
@@ -68,27 +98,40 @@ def from_environment(value: str) -> str:
 
 def inputs(program: Program, folder: str | Path) -> dict[str, Place]:
     """The sources of a checked program, by relation. A stream is none: a database follows it from its first transaction on."""
-    return {
-        d.relation: place(d, program.relations[d.relation], folder) for d in program.directed("input") if d.option.get("IO") != "stream"
+    found = {
+        d.relation: place(program, d, folder)
+        for d in program.directed("input")
+        if d.option.get("IO") != "stream" and d.option.get("of") not in streams(program)
     }
+    without = {d.relation for d in program.directed("input") if d.option.get("missing") == "empty"}
+    return {name: source for name, source in found.items() if name not in without or not source.local or Path(source.location).exists()}
 
 
 def streams(program: Program, folder: str | Path = ".") -> dict[str, Place]:
     """The streams of a checked program, by relation."""
-    return {
-        d.relation: place(d, program.relations[d.relation], folder) for d in program.directed("input") if d.option.get("IO") == "stream"
-    }
+    return {d.relation: place(program, d, folder) for d in program.directed("input") if d.option.get("IO") == "stream"}
 
 
 def outputs(program: Program, folder: str | Path) -> list[Place]:
-    return [place(d, program.relations[d.relation], folder) for d in program.directed("output")]
+    said = program.directed("output")
+    reporting = [Directive("output", name) for name in program.outputs if all(name != directive.relation for directive in said)]
+    return [place(program, d, folder) for d in (*said, *reporting)]
 
 
 def key_place(program: Program, place: Place) -> Place:
     """A relation's source that has keys of it: no columns but those of the key."""
     columns, types = zip(*((place.columns[column], place.types[column]) for column in program.keys[place.relation]), strict=True)
     named = {"dbtable": place.relation} if place.format == "jdbc" and "query" not in place.options else {}
-    return replace(place, relation=f"the key of {place.relation}", columns=columns, types=types, options={**named, **place.options})
+    return replace(
+        place,
+        relation=f"the key of {place.relation}",
+        columns=columns,
+        types=types,
+        options={**named, **place.options},
+        source=(),
+        absent="",
+        blanks={},
+    )
 
 
 _HOW = ("delimiter", "headers", "rfc4180", "nulls")  # options that say how a format is written, wherever it is
@@ -109,7 +152,7 @@ def source_place(program: Program, relation: str, location: str, options: Mappin
     if findings.errors:
         told = "; ".join(": ".join(filter(None, (found.message, found.rule or found.hint))) for found in findings.errors)
         raise DataError(told, "unknown-option")
-    return place(directive, program.relations[relation], ".")
+    return place(program, directive, ".")
 
 
 def _input_format(program: Program, relation: str) -> tuple[str, dict[str, str]]:

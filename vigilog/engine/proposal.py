@@ -54,6 +54,21 @@ class Proposal(NamedTuple):
         return self.source is not None or self.request is not None
 
 
+DUE = "alerts"  # the kind of a transaction that only reports what has waited long enough
+
+
+class Due:
+    """Nothing changes but the time: what alerts have to say now is said."""
+
+    fires = False
+
+    def __init__(self, db: Maintained) -> None:
+        self.db = db
+
+    def maintain(self, settle: Settle, *, keep: bool, idle: bool) -> None:
+        self.db.views.apply({}, lambda _: settle(Effect()), keep=keep)
+
+
 class Rows:
     """Rows that come and go, as a transaction says them."""
 

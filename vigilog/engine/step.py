@@ -2,8 +2,8 @@
 
     propose   the wish, checked against the program and made net
     maintain  the exact changes of every view, by whichever executor keeps it
-    fire      judges look at these changes; one may answer with a further change, which is maintained in the same transaction, and so on
-    judge     when nothing follows any more: a judge may refuse it all, and then nothing has happened
+    fire      triggers, and judges, look at these changes; they may answer with a further change, which is maintained in the same transaction, and so on
+    judge     when nothing follows any more: constraints, and judges, may refuse it all, and then nothing has happened; alerts say what they have to say
     commit    the change and its effects are written down together, under the next number
     publish   whoever listens is told
 
@@ -13,29 +13,41 @@ stay on Spark, a definition, a batch of a stream differ only in how they are mai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
+from vigilog.conditions import timing
+from vigilog.conditions.conditions import Conditions
+from vigilog.conditions.timing import Key, Waiting
+from vigilog.conditions.triggers import Cascade
 from vigilog.core.delta import Delta
-from vigilog.core.effect import Effect, deltas
+from vigilog.core.effect import NOTHING, Effect, deltas
 from vigilog.core.errors import DataError
+from vigilog.core.proofs import Proof
+from vigilog.core.reports import Report
+from vigilog.core.values import Row
 from vigilog.engine.ledger import Ledger
-from vigilog.engine.proposal import Maintained, Proposal, Rows, Wish
+from vigilog.engine.proposal import DUE, Maintained, Proposal, Rows, Wish
 from vigilog.engine.transaction import Transaction
 from vigilog.executors.evaluation import Stats
 
-MOST_ROUNDS = 16
+FOLLOWING_ROUNDS = 1000  # in which keepers answer each other
 
 
 class Judge:
     """Looks at every change of a database before it is committed. It lives as long as the database, whatever becomes of its tables."""
 
+    keeper = False  # whether what it answers belongs to the change itself, so that others are to see both together
     views: Collection[str] = ()  # the relations whose changes it wants to see, whether the program tells them or not
 
     def fire(self, change: Effect, net: Effect) -> Transaction | None:
         """A further change, if one follows from the last; `net` is what the whole transaction has done so far."""
         return None
+
+    def complete(self, net: Effect) -> Effect:
+        """What the whole transaction has done, with what it did to relations that no table holds."""
+        return net
 
     def judge(self, net: Effect) -> None:
         """Raises VigilogError to refuse a transaction."""
@@ -54,6 +66,9 @@ class Outcome:
     far: tuple[str, ...] = ()
     redeclared: Collection[str] = ()
     costs: list[Stats] = field(default_factory=list)  # of each round
+    alerts: tuple[Report, ...] = ()
+    waiting: Mapping[Key, Waiting | None] = NOTHING  # what alerts are to report later, or not any more
+    triggered: Mapping[str, Delta] = NOTHING  # what triggers did to base relations, after the wish itself
 
     @property
     def followed(self) -> Outcome:
@@ -66,6 +81,16 @@ class Changeable(Maintained, Protocol):
     """A database, as the step sees it."""
 
     ledger: Ledger
+    conditions: Conditions
+    cascade: int  # so many rounds of triggers are the most
+    waiting: dict[Key, Waiting]  # what alerts are to report later
+    clock: Callable[[], float]
+
+    def stamped(self, reports: Sequence[Report]) -> Sequence[Report]:
+        """Reports as they are written down."""
+
+    def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
+        """For each row of a relation a proof of it."""
 
 
 @dataclass
@@ -79,7 +104,8 @@ class Step:
     def take(self, proposal: Proposal, *, keep: bool = True) -> Outcome:
         """Takes a change through all its stages. Raises VigilogError if it is refused; then nothing has changed."""
         outcome = Outcome(self.db.ledger.last)
-        net = Effect()
+        net, unseen, before = Effect(), Effect(), self.db.conditions
+        triggers = Cascade(self.db.program, before.triggers, self.db.cascade) if before.triggers and proposal.wish.fires else None
         rounds = 0
 
         def maintain(wish: Wish) -> None:
@@ -87,16 +113,28 @@ class Step:
             outcome.costs.append(self.db.views.stats)
 
         def settle(change: Effect) -> Effect:
-            nonlocal net, rounds
+            nonlocal net, unseen, rounds
             net = net.then(change)
-            if self.judges and proposal.wish.fires and (further := self.fire(change, net)):
-                rounds += 1
-                if rounds > MOST_ROUNDS:
-                    raise DataError(f"changes follow from each other for more than {MOST_ROUNDS} rounds", "cascade")
-                maintain(Rows(self.db, further))
-                return net
-            self.judge(net)
-            self.note(outcome, net)
+            if (triggers or self.judges) and proposal.wish.fires:
+                unseen = unseen.then(change)
+                further: Transaction | None = self.follow(change, net)
+                most = FOLLOWING_ROUNDS
+                if not further:  # what follows of necessity is there; now those may look who answer of their own will
+                    further = self.fire(unseen, net, triggers)
+                    most = FOLLOWING_ROUNDS if triggers else self.db.cascade  # triggers count their own rounds
+                    unseen = Effect()
+                if further:
+                    rounds += 1
+                    if rounds > most:
+                        raise DataError(f"changes follow from each other for more than {most} rounds", "cascade")
+                    maintain(Rows(self.db, further))
+                    return net
+            for judge in self.judges:
+                net = judge.complete(net)
+            if self.judges or self.db.conditions.active:
+                self.judge(net, before)
+                self.report(net, before, due=proposal.kind == DUE)
+            self.note(outcome, net, triggers)
             if keep:
                 outcome.tx = self.db.ledger.commit(proposal, net)
             return net
@@ -106,21 +144,55 @@ class Step:
             self.publish(outcome)
         return outcome
 
-    def fire(self, change: Effect, net: Effect) -> Transaction | None:
-        return next((further for judge in self.judges if (further := judge.fire(change, net))), None)
+    def follow(self, change: Effect, net: Effect) -> Transaction:
+        """What all keepers say to a change, together."""
+        found: dict[str, dict[str, Any]] = {}
+        for judge in self.judges:
+            for operation, told in ((judge.fire(change, net) or {}) if judge.keeper else {}).items():
+                found.setdefault(operation, {}).update(told)
+        return found
 
-    def judge(self, net: Effect) -> None:
+    def fire(self, change: Effect, net: Effect, triggers: Cascade | None) -> Transaction | None:
+        if triggers and (round_ := triggers.fire(change)):
+            return round_
+        return next((further for judge in self.judges if not judge.keeper and (further := judge.fire(change, net))), None)
+
+    def judge(self, net: Effect, before: Conditions) -> None:
+        """Lets all who judge look at a transaction, under the conditions that there are after it; `before` there may have been others."""
         for judge in self.judges:
             judge.judge(net)
+        if (conditions := self.db.conditions).active:
+            conditions.judge(net, self.db.proofs, before)
 
-    def note(self, outcome: Outcome, net: Effect) -> None:
+    def report(self, net: Effect, before: Conditions, *, due: bool) -> None:
+        """What alerts have to say of a transaction, or, without one, of the time that has passed."""
+        conditions, waiting = self.db.conditions, self.db.waiting
+        if due:
+            net.alerts, net.waiting = timing.due(conditions.named, waiting, self.db.clock())
+        elif conditions.alerts:
+            net.alerts = conditions.reports(net, before)
+            if net.alerts and (waiting or conditions.timed):
+                net.alerts, net.waiting = timing.turn(conditions.named, waiting, net.alerts, self.db.clock())
+        if net.alerts:
+            net.alerts = self.db.stamped(net.alerts)
+
+    def note(self, outcome: Outcome, net: Effect, triggers: Cascade | None) -> None:
         views = net.told((*self.db.program.outputs, *net.redeclared))
         outcome.changes, outcome.deltas, outcome.redeclared = deltas(net.changes), deltas(views), net.redeclared
+        if net.alerts or net.waiting:
+            outcome.alerts, outcome.waiting = tuple(net.alerts), net.waiting
+        if triggers:
+            outcome.triggered = triggers.triggered
         if len(outcome.deltas) < len(views):
             outcome.far = tuple(name for name in views if name not in outcome.deltas)
 
     def publish(self, outcome: Outcome) -> None:
         self.db.ledger.committed(outcome.tx)
+        for key, held in outcome.waiting.items() if outcome.waiting else ():
+            if held is None:
+                self.db.waiting.pop(key, None)
+            else:
+                self.db.waiting[key] = held
         told = outcome.followed if outcome.redeclared else outcome
         for listener in self.listeners:
             listener(told)

@@ -9,13 +9,17 @@ from typing import Any, Protocol
 
 from vigilog.core.delta import Delta, net
 from vigilog.core.errors import DataError, did_you_mean
+from vigilog.core.named import SEQUENCES, in_order
 from vigilog.core.values import Row
+from vigilog.engine.apart import apart
 from vigilog.engine.evaluate import checked_rows, ensure_known, short
+from vigilog.language.optional import optional
 from vigilog.language.syntax import Program
 
 OPERATIONS = ("delete", "insert", "update", "upsert", "delete_key")
+_FACT = {"args", "where"}
 BOM = "\ufeff"
-_SEQUENCES = {list, tuple}
+COLLECTIONS = (list, tuple, set, frozenset)
 
 Transaction = Mapping[str, Mapping[str, Any]]
 
@@ -77,7 +81,7 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
         raise DataError(f"there is no operation {short(unknown[0])} ({hint})", "operation")
     deletions: dict[str, list[Row]] = {}
     insertions: dict[str, list[Row]] = {}
-    for operation, by_relation in transaction.items():
+    for operation, by_relation in apart(program, transaction).items():
         if not isinstance(by_relation, Mapping):
             raise DataError(f"{operation} takes an object with relations as keys", "json")
         for relation, given in by_relation.items():
@@ -101,9 +105,10 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
             else:
                 target = deletions if operation == "delete" else insertions
                 target.setdefault(relation, []).extend(_rows(program, relation, given))
-    touched = dict.fromkeys([*deletions, *insertions])
-    changes = {}
-    for name in touched:
+    changes: dict[str, Delta] = {}
+    owned = optional(program)
+    touched = sorted(dict.fromkeys([*deletions, *insertions]), key=lambda name: any(name in of.values() for of in owned.values()))
+    for name in touched:  # the relations of optional columns come after those that these are columns of
         going, coming = deletions.get(name, []), insertions.get(name, [])
         if name not in program.keys:
             changes[name] = net(base[name].among([*going, *coming]), going, coming)
@@ -111,7 +116,21 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
         near = base[name].having(program.keys[name], {_value(row, program.keys[name]) for row in (*going, *coming)})
         changes[name] = net(near, going, coming)
         _check_unique(program, name, near, changes[name])
+        if name in owned and (lost := _lost_keys(program.keys[name], changes[name])):
+            for other in owned[name].values():
+                deletions.setdefault(other, []).extend(base[other].having(program.keys[other], lost) if other in base else ())
+                touched += [] if other in touched else [other]
     return {name: change for name, change in changes.items() if change}
+
+
+def told_rows(program: Program, relation: str, given: list[Any]) -> Iterable[Row]:
+    """Rows as a transaction has them, checked."""
+    return _rows(program, relation, given)
+
+
+def _lost_keys(key: tuple[int, ...], change: Delta) -> set[Row]:
+    """The keys of which no row is left: what else is known of them goes, too."""
+    return {_value(row, key) for row in change.minus} - {_value(row, key) for row in change.plus}
 
 
 def _no_base(program: Program, relation: str) -> DataError:
@@ -120,11 +139,17 @@ def _no_base(program: Program, relation: str) -> DataError:
 
 
 def _rows(program: Program, relation: str, given: Any) -> Iterable[Row]:
-    if type(given) is list and set(map(type, given)) <= _SEQUENCES:  # as they come from JSON and from clients
+    if type(given) is list and set(map(type, given)) <= SEQUENCES:  # as they come from JSON and from clients
         return checked_rows(program, relation, given)
-    if not isinstance(given, list | tuple | set | frozenset) or not all(isinstance(row, list | tuple) for row in given):
-        raise DataError(f"the rows of {relation} are a list of lists", "json")
-    return checked_rows(program, relation, given)
+    told = isinstance(given, COLLECTIONS) and any(isinstance(row, Mapping) and row.keys() == _FACT for row in given)
+    if told and set(program.relations[relation].columns) != _FACT:
+        raise DataError(f"{relation} has rows alone; facts with conditions are for relations declared constrained", "json")
+    rows = in_order(relation, program.relations[relation].columns, given) if isinstance(given, COLLECTIONS) else [given]
+    if not all(isinstance(row, list | tuple) for row in rows):
+        columns = program.relations[relation].columns
+        shown = json.dumps(dict.fromkeys(columns, "…"), ensure_ascii=False) if columns else "{}"
+        raise DataError(f"the rows of {relation} are a list of lists, or of objects like {shown}", "json")
+    return checked_rows(program, relation, rows)
 
 
 def _key(program: Program, relation: str) -> tuple[int, ...]:
@@ -138,14 +163,15 @@ def _key(program: Program, relation: str) -> tuple[int, ...]:
 
 def _keys(program: Program, relation: str, key: tuple[int, ...], given: Any) -> Iterable[Row]:
     """The values of a key, as they come from outside."""
-    types = [program.relations[relation].types[column] for column in key]
-    if not isinstance(given, list | tuple | set | frozenset) or any(
-        not isinstance(row, list | tuple) or len(row) != len(key) for row in given
-    ):
-        columns = ", ".join(program.relations[relation].columns[column] for column in key)
-        raise DataError(f"delete_key of {relation} takes a list of lists with the key's columns ({columns})", "json")
+    declaration = program.relations[relation]
+    types, columns = [declaration.types[column] for column in key], [declaration.columns[column] for column in key]
+    rows = in_order(f"the key of {relation}", columns, given) if isinstance(given, COLLECTIONS) else [given]
+    if any(not isinstance(row, list | tuple) or len(row) != len(key) for row in rows):
+        raise DataError(
+            f"delete_key of {relation} takes a list of lists, or of objects, with the key's columns ({', '.join(columns)})", "json"
+        )
     try:
-        return [tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in given]
+        return [tuple(type_.from_json(cell) for type_, cell in zip(types, row, strict=True)) for row in rows]
     except ValueError as reason:
         raise DataError(f"a key of {relation}: {reason}", "type") from None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from vigilog.core.delta import Delta
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value
+from vigilog.executors.allowance import Allowance
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.views import Settle, nothing
 from vigilog.language.goal import Goal
@@ -67,19 +68,20 @@ def _close(made: Future[SparkViews]) -> None:
 
 
 class MixedViews:
-    """See `Views`. Base relations in `large` are on Spark; `distant` starts it, with the views it is to maintain, when it is first needed."""
+    """See `Views`. Base relations in `large` are on Spark; `distant` starts it, with the views and the queries that it is to maintain, when it is first needed."""
 
     def __init__(
         self,
         program: Program,
         views: Iterable[str],
+        queries: Iterable[str],
         large: Collection[str],
         resident: Callable[[], EmbeddedViews],
-        distant: Callable[[Sequence[str]], Beginning],
+        distant: Callable[[Sequence[str], Sequence[str]], Beginning],
     ) -> None:
         self.program, self.large = program, frozenset(large)
         self.reads = {name: depends_on(program, name) for name in program.relations}
-        self.far = [name for name in views if self.is_far(name)]
+        self.far, self.asked = ([name for name in names if self.is_far(name)] for names in (views, queries))
         self.resident = resident()
         self._distant: SparkViews | None = None
         self._beginning: Beginning | None = None
@@ -105,7 +107,7 @@ class MixedViews:
         if self._distant is not None and not session.is_current(self._distant.frames.session):
             self.renew()
         if self._distant is None and self._beginning is None:
-            self._beginning = self.start(self.far)
+            self._beginning = self.start(self.far, self.asked)
         return self._beginning
 
     def renew(self) -> None:
@@ -148,7 +150,7 @@ class MixedViews:
 
     def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
         near = {name: delta for name, delta in changes.items() if name not in self.large}
-        read = {name for view in self.far for name in self.reads[view]} | self.large
+        read = {name for view in (*self.far, *self.asked) for name in self.reads[view]} | self.large
         far = {name: delta for name, delta in changes.items() if name in read}
         if not far:
             found = self.resident.apply(near, settle, keep=keep)
@@ -199,6 +201,14 @@ class MixedViews:
             found = distant.answers(goal)
             self.stats = distant.stats
             return found
+
+    @contextmanager
+    def within(self, allowance: Allowance | None) -> Iterator[None]:
+        with ExitStack() as bounds:
+            bounds.enter_context(self.resident.within(allowance))
+            if self._distant is not None:
+                bounds.enter_context(self._distant.within(allowance))
+            yield
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         if not self.is_far(relation):

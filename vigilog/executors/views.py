@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from vigilog.core.delta import Delta
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value
+from vigilog.executors.allowance import Allowance
 from vigilog.executors.evaluation import Stats
 from vigilog.language.goal import Goal
 
@@ -46,6 +48,9 @@ class Views(Protocol):
 
     def answers(self, goal: Goal) -> Iterable[Row]:
         """The answers to a goal; only what it needs is derived."""
+
+    def within(self, allowance: Allowance | None) -> AbstractContextManager[None]:
+        """What is answered inside costs no more than that, or raises Stopped."""
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it, None if it has none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -80,6 +81,16 @@ class Watch:
     doing: str = "reading"
     rounds: int = 0
     rows: int = 0
+
+    @contextmanager
+    def within(self, seconds: float | None, rows: int | None = None) -> Iterator[None]:
+        """What is done inside has bounds of its own."""
+        before = self.timeout, self.started, self.max_rows
+        self.timeout, self.started, self.max_rows = seconds, time.monotonic(), rows
+        try:
+            yield
+        finally:
+            self.timeout, self.started, self.max_rows = before
 
     def begin(self, what: str, rows: int = 0) -> None:
         """A component, or a source, is next; it has so many rows, if that is known."""

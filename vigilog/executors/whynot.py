@@ -11,14 +11,14 @@ from dataclasses import replace
 from itertools import count
 from typing import Protocol, assert_never
 
-from vigilog import reference
 from vigilog.core.errors import DataError, counted
 from vigilog.core.values import Row, Value, sorted_rows
 from vigilog.core.whynot import Attempt, Way, WhyNot
 from vigilog.executors.embedded.demand import OverBudget
+from vigilog.language import solving
 from vigilog.language.goal import Goal, goal_of, goal_of_body
 from vigilog.language.printer import show_literal, show_statement, show_term
-from vigilog.language.safety import needs
+from vigilog.language.safety import decidable, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -30,6 +30,7 @@ from vigilog.language.syntax import (
     Negation,
     Program,
     Rule,
+    SetOf,
     Term,
     Truth,
     Variable,
@@ -93,7 +94,7 @@ class _Search:
                 return WhyNot(text, self.compared(aggregate))
             case Constraint() | Negation(literal=Constraint()):
                 return WhyNot(text, _compared(literal))
-            case Truth() | Disjunction() | Negation():
+            case Truth() | Disjunction() | Negation() | SetOf():
                 return WhyNot(text, "does not hold")
             case _:
                 assert_never(literal)
@@ -249,9 +250,8 @@ def _ordered(literals: list[Literal]) -> tuple[Literal, ...]:
         match literal:
             case Atom():
                 return True
-            case Constraint(op="=", args=(left, right)):
-                known = [needs(side, scope) <= bound for side in (left, right)]
-                return all(known) or (known[0] and isinstance(right, Variable)) or (known[1] and isinstance(left, Variable))
+            case Constraint():
+                return decidable(literal, lambda term: needs(term, scope) <= bound)
             case _:
                 return needs_of(literal, scope) <= bound
 
@@ -273,7 +273,7 @@ def _computed(term: Term) -> Term:
     """A term without variables as its value."""
     if not isinstance(term, Functor) or names(term):
         return term
-    value = reference.value(term, {}, {}, set())
+    value = solving.value(term, {}, {}, set())
     return term if value is None else Constant(value, term.type)
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from vigilog.engine.database import Database
+from vigilog.engine.extension import extended
+from vigilog.engine.nested import extraction, shape_of
+from vigilog.explain.conditions import explain_conditions
 from vigilog.explain.programs import explain_rules, explain_sql, explain_strata
 from vigilog.explain.show import Show
+from vigilog.language.frames.translate import shapes
 from vigilog.language.syntax import Program
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.demand.queries import MANY_COLUMNS, queries
 from vigilog.rewriting.maintenance.on_demand import on_demand
 from vigilog.rewriting.maintenance.plan import plan
-from vigilog.rewriting.maintenance.strategies.choose import Decision, decide, kept_relations
+from vigilog.rewriting.maintenance.strategies.choose import Decision, decide, grouped_relations, kept_relations
 from vigilog.rewriting.paper.maintain import maintain
 from vigilog.rewriting.paper.rederive import rederive
 from vigilog.rewriting.passes import rewrite
@@ -27,6 +32,9 @@ _PAPER = """\
 
 def explained(program: Program, show: Show, view: str | None, engine: str, strategy: str | Mapping[str, Decision]) -> str:
     """The text for a checked program, or for what a view in it needs; the strategy is one that is wished for, or those that a data folder has."""
+    if show is Show.supports:
+        return _supports(program)
+    program = extended(program).ordinary
     evaluated = show in (Show.rules, Show.strata, Show.sql)  # by `run`; all else is of a database, where facts are rows like others
     plain = rewrite(program if evaluated else as_maintained(program)[0])
     if view is not None:
@@ -41,7 +49,7 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
         case Show.sql:
             return explain_sql(plain, SparkDialect() if engine == "spark" else SqliteDialect())
         case Show.maintenance:
-            made = plan(plain, views, kept_relations(plain, decisions))
+            made = plan(plain, views, kept_relations(plain, decisions), grouped_relations(plain, decisions))
             return _sections((on_demand(made) if engine == "spark" else made).sections)
         case Show.paper:
             return _sections(maintain(plain), _PAPER.format("1"))
@@ -49,14 +57,29 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
             return _sections(rederive(plain), _PAPER.format("2, in the phases that algorithm 3 lacks"))
         case Show.query:
             return _queries(plain, views)
+        case Show.conditions:
+            return explain_conditions(program, view)
+        case Show.extraction:
+            return _extractions(program, view)
         case Show.strategy:
             return _strategies(plain, views, decisions)
         case _:
             assert_never(show)
 
 
+def _supports(program: Program) -> str:
+    """The atoms of constrained relations, over the facts that the program states."""
+    with Database(program, {}) as database:
+        return database.mediation.supports() if database.mediation else "// no relation is constrained"
+
+
 def _sections(sections: Sequence[Section], *notes: str) -> str:
     return "\n\n".join([show_sections(sections) if sections else "// nothing here is derived", *notes])
+
+
+def _extractions(program: Program, view: str | None) -> str:
+    found = shapes(program) if view is None else {view: shape_of(program, view)}
+    return "\n\n".join(map(extraction, found.values())) if found else "// there are no view frames"
 
 
 def _queries(plain: Program, views: Sequence[str]) -> str:

@@ -14,3 +14,6 @@ class Show(StrEnum):
     query = "query"
     strategy = "strategy"
     sql = "sql"
+    extraction = "extraction"
+    supports = "supports"
+    conditions = "conditions"

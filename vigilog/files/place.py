@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vigilog.core.values import Type
+from vigilog.core.values import Type, Value
 
 TEXT_FORMATS = frozenset({"file", "csv", "json"})
 ELSEWHERE = frozenset({"table", "jdbc"})  # what has no path
@@ -27,6 +27,19 @@ class Place:
     quoted: bool
     skip_nulls: bool
     options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    source: tuple[str, ...] = ()  # all columns that there are, in their order, if these are more than the relation's
+    absent: str = ""  # a column whose null means that there is no row
+    blanks: Mapping[str, Value] = field(default_factory=dict, hash=False)  # the values that nulls of columns get
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns of a line."""
+        return self.source or self.columns
+
+    @property
+    def lenient(self) -> frozenset[str]:
+        """The columns that may be null; in a text, empty."""
+        return frozenset([*self.blanks, *([self.absent] if self.absent else [])])
 
     @property
     def text(self) -> bool:

@@ -143,7 +143,7 @@ def order_of(place: Place, source: Path | str, lines: Iterable[str]) -> Order:
 
 
 def same_order(place: Place) -> Order:
-    return tuple(range(len(place.columns)))
+    return tuple(map(place.fields.index, place.columns))
 
 
 def _take_header(place: Place, source: Path | str, records: Iterator[Record]) -> Order:
@@ -155,12 +155,12 @@ def _take_header(place: Place, source: Path | str, records: Iterator[Record]) ->
 def _named_order(place: Place, header: Sequence[str], where: str) -> Order:
     """Where a header has the relation's columns. Neither case counts nor what cannot stand in a name: `Order ID` is order_id."""
     for spelled in (str, _folded):
-        wanted, found = [spelled(name) for name in place.columns], [spelled(name) for name in header]
+        wanted, found = [spelled(name) for name in place.fields], [spelled(name) for name in header]
         if sorted(found) == sorted(set(wanted)):
-            return tuple(found.index(name) for name in wanted)
+            return tuple(found.index(spelled(name)) for name in place.columns)
     shown = ", ".join(name if name.isprintable() else repr(name) for name in header)[:200]
-    columns = ", ".join(place.columns)
-    strange = len(header) == len(place.columns) and not {*map(_folded, header)} & {*map(_folded, place.columns)}
+    columns = ", ".join(place.fields)
+    strange = len(header) == len(place.fields) and not {*map(_folded, header)} & {*map(_folded, place.fields)}
     hint = _separated(place, header) or ("; say headers=false if the file has no header" if strange else "")
     raise DataError(f"{where}: names the columns {shown}, but {place.relation} has {columns}{hint}", "columns")
 
@@ -178,7 +178,7 @@ def _records(place: Place, source: Path | str, lines: Iterable[str]) -> Iterator
         for number, line in enumerate(lines, start=1):
             line = line[:-1] if line.endswith("\n") else line
             line = line[:-1] if line.endswith("\r") else line
-            yield number, line.split(place.delimiter) if len(place.columns) > 1 else [line]
+            yield number, line.split(place.delimiter) if len(place.fields) > 1 else [line]
         return
     csv.field_size_limit(2**31 - 1)
     reader = csv.reader(lines, delimiter=place.delimiter, strict=True)
@@ -194,33 +194,45 @@ def _records(place: Place, source: Path | str, lines: Iterable[str]) -> Iterator
 
 def _rows(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
     parsers = [parser(type_) for type_ in place.types]
-    width = len(parsers)
+    width = len(place.fields)
     records = _records(place, path, file)
     order = _take_header(place, path, records)
-    moved = order != same_order(place)
+    moved = order != tuple(range(width))
+    absent = place.columns.index(place.absent) if place.absent else None
+    blank = {place.columns.index(column): type_text for column, type_text in _blank_texts(place).items()}
     for number, fields in records:
         if len(fields) != width:
             fields = _other_width(place, path, number, fields)
         elif moved:
             fields = [fields[index] for index in order]
+        if absent is not None and not fields[absent]:
+            continue
+        if blank:
+            fields = [field or blank.get(column, field) for column, field in enumerate(fields)]
         try:
             yield tuple([parse(field) for parse, field in zip(parsers, fields, strict=True)])
         except ValueError:
             raise _bad_value(place, path, number, fields) from None
 
 
+def _blank_texts(place: Place) -> dict[str, str]:
+    """The texts that stand for empty cells of columns."""
+    types = dict(zip(place.columns, place.types, strict=True))
+    return {column: types[column].text(value) for column, value in place.blanks.items()}
+
+
 def _other_width(place: Place, path: Path, number: int, fields: list[str]) -> list[str]:
     if not place.types and fields == [NULLARY]:
         return []
-    columns = ", ".join(place.columns)
-    wanted = f"{len(place.columns)} ({columns})" if columns else f"none (a line {NULLARY} if it holds)"
+    columns = ", ".join(place.fields)
+    wanted = f"{len(place.fields)} ({columns})" if columns else f"none (a line {NULLARY} if it holds)"
     found = counted(len(fields), "column")
     raise DataError(f"{path}:{number}: has {found}, but {place.relation} has {wanted}{_separated(place, fields)}", "columns")
 
 
 def _separated(place: Place, fields: Sequence[str]) -> str:
     """A hint for a line that seems to be separated by something else."""
-    return "" if len(fields) > 1 or len(place.columns) < 2 else f"; columns are separated by {_named(place.delimiter)}"
+    return "" if len(fields) > 1 or len(place.fields) < 2 else f"; columns are separated by {_named(place.delimiter)}"
 
 
 def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
@@ -234,7 +246,16 @@ def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
             raise DataError(f"{path}:{number}: is not JSON: {what}", "value") from None
         if not isinstance(record, dict):
             raise DataError(f"{path}:{number}: a line holds an object with the columns as keys", "value")
+        if place.absent and record.get(place.absent) is None:
+            continue
         cells = [record.get(column) for column in place.columns]
+        if None in cells and place.blanks:
+            given = {
+                column: type_.to_json(place.blanks[column])
+                for column, type_ in zip(place.columns, place.types, strict=True)
+                if column in place.blanks
+            }
+            cells = [given.get(column) if cell is None else cell for column, cell in zip(place.columns, cells, strict=True)]
         if None in cells:
             if place.skip_nulls:
                 continue
@@ -254,7 +275,9 @@ TEXTS: dict[str, Callable[[Place, Path, TextIO], Iterator[Row]]] = {"file": _row
 
 def null_error(where: str, place: Place, column: str, *, missing: bool = False) -> DataError:
     what = f"has no key {column} for {place.relation}" if missing else f"column {column} of {place.relation} is null; there are no nulls"
-    return DataError(f"{where}: {what} (the option nulls=skip leaves such rows out)", "null")
+    type_ = dict(zip(place.columns, place.types, strict=True)).get(column, "")
+    ways = f'optional="{column}: {type_}" makes a relation {place.relation}_{column} of the column, nulls="{column}=…" gives a value'
+    return DataError(f"{where}: {what} (options of .input: {ways}, nulls=skip leaves such rows out)", "null")
 
 
 def parser(type_: Type) -> Callable[[str], Any]:

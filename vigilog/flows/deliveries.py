@@ -28,7 +28,7 @@ class ParquetFeed:
     begins_anew = False
 
     def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
-        _check_options("parquet", options, ())
+        check_options("parquet", options, ())
         self.source = source
         self.feed = Feed(target, source.declaration.columns, source.declaration.types)
 
@@ -82,7 +82,7 @@ class Table:
         SPARK.need("a table of a database is written by Spark")
         from vigilog.spark.tables import KeptTable
 
-        _check_options("jdbc", options, ("dbtable", "user", "password", "driver"))
+        check_options("jdbc", options, ("dbtable", "user", "password", "driver"))
         spoken = {key: from_environment(str(value)) for key, value in options.items() if key != "dbtable"} | {
             "url": from_environment(target)
         }
@@ -120,7 +120,7 @@ class Webhook:
     begins_anew = False
 
     def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
-        _check_options("webhook", options, ("headers", "timeout"))
+        check_options("webhook", options, ("headers", "timeout"))
         self.source = source
         self.address = urlsplit(from_environment(target))
         if self.address.scheme not in ("http", "https") or not self.address.hostname:
@@ -157,8 +157,13 @@ class Webhook:
         return said
 
     def _post(self, kind: str, at: Position, content: Mapping[str, Any]) -> None:
-        body = json.dumps({kind: {"db": at.history, "view": self.source.view, "tx": at.tx, **content}}, ensure_ascii=False).encode()
-        headers = {"Content-Type": "application/json", "Idempotency-Key": f"{at.history}-{self.source.view}-{at.tx}", **self.headers}
+        said = {kind: {"db": at.history, "view": self.source.view, "tx": at.tx, **content}}
+        self.post(said, at, f"{at.history}-{self.source.view}-{at.tx}")
+
+    def post(self, said: Any, at: Position, key: str) -> None:
+        """Sends something by HTTP POST. Raises DataError if it is not taken."""
+        body = json.dumps(said, ensure_ascii=False).encode()
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key, **self.headers}
         path = (self.address.path or "/") + (f"?{self.address.query}" if self.address.query else "")
         connection = self._connection()
         try:
@@ -187,7 +192,7 @@ class Webhook:
         return position
 
 
-def _check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
+def check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
     unknown = [name for name in options if name not in known]
     if unknown:
         raise UsageError(f"a {kind} sink has no option {unknown[0]}" + (f"; options are {', '.join(known)}" if known else ""))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from vigilog.core.reports import ALERT
 from vigilog.engine.places import streams as stated
-from vigilog.flows import sinks, streams
+from vigilog.flows import alerts, sinks, streams
 from vigilog.flows.home import Home
 
 if TYPE_CHECKING:
@@ -14,13 +16,14 @@ if TYPE_CHECKING:
     from vigilog.flows.streams import Stream
 
 
-class Followed:
+class Flows:
     """One stream for each relation, one sink for each name; each goes on until it is stopped, fails, or the database is closed."""
 
     def __init__(self, db: Home) -> None:
         self.db = db
         self.streams: dict[str, Stream] = {}
         self.sinks: dict[str, Sink] = {}
+        self.numbers = count(1)
 
     def stream(self, relation: str, *, once: bool, anew: bool) -> Stream:
         found = streams.made(self.db, relation, stated(self.db.program).get(relation))
@@ -31,7 +34,14 @@ class Followed:
         return found
 
     def sink(self, view: str, kind: str, target: str, name: str | None, since: int | None, options: Mapping[str, Any]) -> Sink:
-        found = sinks.made(self.db, view, kind, target, name or f"{kind} of {view}", since, options)
+        reporting = view.startswith(ALERT) or (view not in self.db.program.outputs and view in self.db.conditions.named)
+        made = alerts.made if reporting else sinks.made
+        return self._started(made(self.db, view, kind, target, name or f"{kind} of {view}", since, options))
+
+    def on_alert(self, alert: str, call: Callable[[dict[str, Any]], object]) -> Sink:
+        return self._started(alerts.called(self.db, alert, call, f"callable {next(self.numbers)} of {alert}"))
+
+    def _started(self, found: Sink) -> Sink:
         if found.name in self.sinks:
             self.sinks[found.name].stop()
         found.start()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from vigilog.conditions.conditions import Conditions
 from vigilog.core.delta import Delta
 from vigilog.core.values import Row
 from vigilog.engine.step import Outcome, Step
@@ -14,7 +15,7 @@ from vigilog.engine.transaction import Transaction
 from vigilog.files.place import Place
 from vigilog.language.syntax import Program
 from vigilog.store.file import DataFile
-from vigilog.store.log import Log, Said
+from vigilog.store.log import ChangeEntry, Log
 
 if TYPE_CHECKING:
     from threading import RLock
@@ -32,7 +33,7 @@ class Positions(Protocol):
 
     def note_source(self, name: str, position: Any) -> None: ...
 
-    def delta(self, relation: str, said: Said) -> Delta: ...
+    def delta(self, relation: str, said: ChangeEntry) -> Delta: ...
 
 
 class Warehouse(Protocol):
@@ -60,6 +61,12 @@ class Home(Protocol):
 
     @property
     def base(self) -> Collection[str]: ...
+
+    @property
+    def conditions(self) -> Conditions: ...
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
 
     @property
     def lock(self) -> RLock: ...

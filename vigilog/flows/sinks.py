@@ -17,7 +17,7 @@ from vigilog.core.values import Row, sorted_rows
 from vigilog.flows.home import Home
 from vigilog.language.syntax import Declaration
 from vigilog.store.file import damage
-from vigilog.store.log import Said
+from vigilog.store.log import ChangeEntry
 
 MOST_CHANGES = 1_000  # that are delivered at once
 NOTED_EVERY = 1_000  # transactions without a change of the view pass until that is noted, too
@@ -29,7 +29,7 @@ class Change:
     """What a view gained and lost in one transaction: its rows, or, if they are many, where Spark wrote them."""
 
     tx: int
-    said: Said
+    said: ChangeEntry
 
     @property
     def large(self) -> bool:

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.extras import SPARK
 from vigilog.core.values import Row
 from vigilog.engine.evaluate import ensure_known
+from vigilog.engine.places import split
 from vigilog.files.place import Place
 from vigilog.flows.home import Home
 
@@ -165,8 +166,11 @@ class FolderStream:
         new = [file for file in files if file not in seen]
         if number == known["batch"] and not new:
             return
-        key = self.db.program.keys.get(self.relation, ())
-        wish = folded(self.relation, key, from_files(self.place, key, new))
+        wish = together(
+            folded(place.relation, key, from_files(place, key, new))
+            for place in split(self.db.program, self.place)
+            for key in [self.db.program.keys.get(place.relation, ())]
+        )
         position = {"checkpoint": self.checkpoint.name, "batch": number, "files": [*seen, *new]}
         self.db.take(wish, kind="stream", source=(self.name, position))
 
@@ -264,17 +268,29 @@ class TableStream:
                 with self.db.lock:
                     whole = replace(self.place, options={"version": str(newest.version)})
                     position = {"table": newest.table, "version": newest.version}
-                    self.db.store.equalize(self.relation, whole, kind="stream", source=(self.name, position))
+                    owner, *others = split(self.db.program, whole)
+                    for place in others:
+                        self.db.store.equalize(place.relation, place, kind="stream", source=(f"stream {place.relation}", position))
+                    self.db.store.equalize(self.relation, owner, kind="stream", source=(self.name, position))
                 self.anew = False
                 return
             for version in range(known["version"] + 1, newest.version + 1):
                 if self.stopping.is_set():
                     return
-                operations = from_version(self.place, version)
-                goes = [row for operation, row in operations if operation == "delete"]
-                comes = [row for operation, row in operations if operation == "insert"]
-                wish = {"delete": {self.relation: goes}, "insert": {self.relation: comes}}
+                wish: dict[str, dict[str, list[Row]]] = {"delete": {}, "insert": {}}
+                for place in split(self.db.program, self.place):
+                    for operation, row in from_version(place, version):
+                        wish[operation].setdefault(place.relation, []).append(row)
                 self.db.take(wish, kind="stream", source=(self.name, {"table": newest.table, "version": version}))
+
+
+def together(wishes: Iterable[Mapping[str, Mapping[str, list[Row]]]]) -> dict[str, dict[str, list[Row]]]:
+    """Wishes of different relations as one."""
+    found: dict[str, dict[str, list[Row]]] = {}
+    for wish in wishes:
+        for operation, by_relation in wish.items():
+            found.setdefault(operation, {}).update(by_relation)
+    return found
 
 
 def folded(relation: str, key: Sequence[int], operations: Iterable[tuple[str, Row]]) -> dict[str, dict[str, list[Row]]]:

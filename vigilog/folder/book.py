@@ -13,13 +13,16 @@ from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
 from vigilog.core.extras import ARROW
+from vigilog.core.reports import ALERT, outbox_entry
 from vigilog.core.rows import json_rows, rows_from_json
 from vigilog.core.values import Row, Type
 from vigilog.engine.proposal import Proposal
+from vigilog.folder.alerts import AlertNotes
 from vigilog.language.check import check
+from vigilog.language.conditions import alerts
 from vigilog.language.syntax import Declaration, Program
 from vigilog.store.file import DataFile
-from vigilog.store.log import Log, Said, size
+from vigilog.store.log import ChangeEntry, Log, size
 from vigilog.store.segments import Segments
 
 MOST_ROWS = 1_000_000  # so many rows that Spark wrote are read into this process for one change, and no more
@@ -44,6 +47,8 @@ class Book:
         """`far` gives the rows that Spark wrote for an entry, `remove` removes them when it is not retained any more. What is known of the past is read here, once: later, other threads ask for it."""
         self.file, self.program, self.segments, self.retain, self.remove = file, program, segments, retain, remove
         self.log, self.far = Log(file), far
+        self.types_of = {alert.name: program.relations[alert.relation].types for alert in alerts(program)}
+        self.notes = AlertNotes(file.connection, program, alerts(program))
         self.defined = int(file.get("defined", 0))  # the transaction that changed the program last
         self.versions: list[tuple[int, str]] = (  # the programs there were, each with the last transaction before it
             file.connection.execute("SELECT tx, text FROM vigilog_programs ORDER BY version").fetchall()
@@ -55,11 +60,15 @@ class Book:
 
     def commit(self, proposal: Proposal, effect: Effect) -> int:
         changes = {name: self.said(name, part) for name, part in effect.changes.items()}
-        views: dict[str, Said] = {}
+        views: dict[str, ChangeEntry] = {}
         for name, part in effect.views.items():
             if name in self.program.outputs or name in effect.redeclared:
                 before = _program(self.versions[-2][1]).relations.get(name) if name in effect.redeclared else None
                 views[name] = changes[name] if effect.changes.get(name) == part else self.said(name, part, before)
+        for report in effect.alerts:
+            views.setdefault(ALERT + report.alert, {"plus": []})["plus"].append(outbox_entry(self.types_of[report.alert], report))
+        if effect.alerts or effect.waiting:
+            self.notes.write(effect.waiting, effect.alerts)
         tx = self.log.append(proposal.kind, changes, views)
         if proposal.kind == DEFINITION:
             self.file.put("defined", tx)
@@ -93,7 +102,7 @@ class Book:
 
     # -- rows, said and read
 
-    def said(self, relation: str, delta: Part, lost: Declaration | None = None) -> Said:
+    def said(self, relation: str, delta: Part, lost: Declaration | None = None) -> ChangeEntry:
         """A change as an entry says it; what is `lost` may have been declared in another way."""
         if not isinstance(delta, Delta):
             return dict(delta.written())
@@ -110,7 +119,7 @@ class Book:
             return self.segments.write(declaration.relation, declaration.columns, declaration.types, rows)
         return json_rows(declaration.types, rows)
 
-    def delta(self, relation: str, said: Said, tx: int | None = None) -> Delta:
+    def delta(self, relation: str, said: ChangeEntry, tx: int | None = None) -> Delta:
         """The rows of what was said; in a transaction of the past, in the words of the program then."""
         gained, lost = (self.program, self.program) if tx is None else self._words(tx)
         plus, minus = said.get("plus", []), said.get("minus", [])

@@ -12,19 +12,26 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from vigilog.conditions import MOST_ROUNDS
+from vigilog.conditions.constraints import violated
+from vigilog.conditions.timing import Key, Waiting
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError, UsageError, VigilogError
+from vigilog.core.errors import DataError, Finding, UsageError, VigilogError
 from vigilog.core.extras import SPARK
 from vigilog.core.proofs import Proof
+from vigilog.core.reports import ALERT
+from vigilog.core.reports import Report as AlertReport
 from vigilog.core.values import Row, Type
 from vigilog.core.whynot import WhyNot
 from vigilog.engine.changes import ViewChange
 from vigilog.engine.compiled import Compiled
-from vigilog.engine.evaluate import ensure_known, read
-from vigilog.engine.places import key_place, source_place
+from vigilog.engine.evaluate import ensure_known, look, read
+from vigilog.engine.nested import Nested, nest, shape_of
+from vigilog.engine.places import key_place, source_place, split
 from vigilog.engine.proposal import Proposal
 from vigilog.engine.step import Outcome, Step
 from vigilog.engine.transaction import check_keys
+from vigilog.executors.allowance import Allowance, TooDear
 from vigilog.executors.choose import choose
 from vigilog.executors.embedded.tables import quote
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -32,14 +39,15 @@ from vigilog.executors.mixed import MixedViews
 from vigilog.executors.watch import Report, Watch
 from vigilog.files.place import Place, is_uri
 from vigilog.files.reader import files
-from vigilog.flows.flows import Followed
+from vigilog.flows.flows import Flows
+from vigilog.folder.alerts import Clock
 from vigilog.folder.backup import backup
 from vigilog.folder.book import DEFINITION
 from vigilog.folder.definitions import changed_statements, defined, dropped
-from vigilog.folder.filed import Filed
+from vigilog.folder.file_database import FileDatabase
 from vigilog.folder.large import MEMORY, Large, Way, default_warehouse
 from vigilog.folder.queries import Followable, Queries
-from vigilog.folder.reading.states import Question, Readers, State, reading
+from vigilog.folder.reading.states import Question, Readers, State, affordable, reading
 from vigilog.folder.redefine import Definition
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
@@ -47,6 +55,7 @@ from vigilog.language.goal import parse_goal
 from vigilog.language.syntax import Program, atoms
 from vigilog.language.written import kept, read_again
 from vigilog.planning.layout import file_table
+from vigilog.protocol.shapes import Shape
 from vigilog.rewriting.maintenance.strategies import MATERIALIZED
 from vigilog.spark.snapshots import Written
 from vigilog.store.file import DataFile, damage
@@ -62,7 +71,7 @@ SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark start
 Given = Mapping[str, Iterable[Row] | Place]
 
 
-class Durable(Filed):
+class Durable(FileDatabase):
     """A program with its data in a folder. One process at a time has it open."""
 
     def __init__(
@@ -79,13 +88,17 @@ class Durable(Filed):
         warehouse: str | None = None,
         memory: int | None = None,
         report: Report | None = None,
+        cascade: int = MOST_ROUNDS,
     ) -> None:
         """Opens a data folder, or, with a program, makes it; the facts are what a new one begins with."""
         self.folder, self.report = Path(folder), report
         self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
-        self.lock, self.budget, self.strict = RLock(), budget, strict
+        self.lock, self.budget, self.strict, self.cascade = RLock(), budget, strict, cascade
         self.step, self.readers, self.queries = Step(self), Readers(self), Queries(self)
+        self.waiting: dict[Key, Waiting] = {}
+        self.timer = Clock(self)
         self.troubles: list[str] = []  # what failed after transactions that stand
+        self.warnings: list[Finding] = []  # what was doubtful in the last definition
         self.redefined = ""  # the statements that opening has changed,
         self.redefinition: dict[str, Delta] = {}  # and what that did to views
         try:
@@ -95,6 +108,7 @@ class Durable(Filed):
         except BaseException:
             self.file.close()
             raise
+        self.timer.start()
 
     def _open(self, program: Program | None, facts: Given, settings: Mapping[str, Any], *, define: bool) -> None:
         known, written = self.kept_program()
@@ -142,6 +156,7 @@ class Durable(Filed):
     def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
         found: dict[str, Iterable[Row]] = {}
+        look(facts.values())
         for name, source in facts.items():
             if not isinstance(source, Place) or choose("auto", [source]).engine == "embedded":
                 found[name] = read(source)
@@ -160,7 +175,15 @@ class Durable(Filed):
         with self.lock, damage(self.file.path):
             if keep and proposal.request is not None and (before := self.book.answered(proposal.request)) is not None:
                 return Outcome(before)
-            outcome = super().propose(proposal, keep=keep)
+            with self.queries.leaving_out():
+                while True:
+                    try:
+                        outcome = super().propose(proposal, keep=keep)
+                        break
+                    except TooDear as reason:  # everything is as it was, and goes on without these queries
+                        self.queries.give_up(reason, keep=keep)
+            if outcome.waiting:
+                self.timer.start()
             if keep and outcome.changes:
                 self._afterwards(lambda: self.store.compact_if_due(outcome.changes))
             return outcome
@@ -178,6 +201,15 @@ class Durable(Filed):
             self.file.put("stored", json.dumps(reasons))
             self.build(made, {})
 
+    def stamped(self, reports: Sequence[AlertReport]) -> Sequence[AlertReport]:
+        """Reports with the time, and whether somebody has seen their keys."""
+        return self.book.notes.stamped(reports, round(self.clock(), 3))
+
+    def ack(self, alert: str, row: Sequence[Any]) -> Row:
+        """Somebody has seen what an alert says of a row, or of a key: sinks and callables are silent about that key until it ceases. Gives the key."""
+        with self.lock, damage(self.file.path), self.writing():
+            return self.book.notes.ack(alert, row, self.clock())
+
     # -- definitions
 
     def define(self, text: str, name: str = "definition") -> dict[str, Delta]:
@@ -194,32 +226,43 @@ class Durable(Filed):
             return self._redefine(dropped(self.whole_program(), name))
 
     def _redefine(self, program: Program) -> dict[str, Delta]:
-        return self.propose(Proposal(Definition(self, program), DEFINITION)).deltas
+        before = self.conditions
+        outcome = self.propose(Proposal(Definition(self, program), DEFINITION))
+        self.warnings = [
+            violated(constraint, number)
+            for constraint in self.conditions.new_constraints(before)
+            if (number := len(self.told_rows(constraint.relation)))
+        ]
+        return outcome.deltas
 
     # -- reading
 
-    def ask_typed(self, goal: str, at: int | None = None, seconds: float | None = None) -> tuple[tuple[Type, ...], list[Row]]:
-        """The types of a goal's answers, and the answers, now or as of a transaction; looking back takes no longer than some `seconds`."""
+    def ask_typed(self, goal: str, at: int | None = None, allowance: Allowance | None = None) -> tuple[tuple[Type, ...], list[Row]]:
+        """The types of a goal's answers, and the answers, now or as of a transaction; looking back costs no more than an allowance."""
         with self.lock, damage(self.file.path):
             if at is None or at == self.tx:
                 return super().ask_typed(goal)
             self.views.prepare(parse_goal(self.program, goal))
             answers: list[tuple[tuple[Type, ...], list[Row]]] = []
-            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)), seconds)
+            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)), allowance)
             return answers[0]
 
-    def ask(self, goal: str, at: int | None = None, seconds: float | None = None) -> list[Row]:
-        return self.ask_typed(goal, at, seconds)[1]
+    def ask(self, goal: str, at: int | None = None, allowance: Allowance | None = None, *, named: bool = False) -> list[Row]:
+        with self.lock:
+            answers = self.ask_typed(goal, at, allowance)[1]
+            return self.named(goal, answers) if named else answers
 
-    def view(self, name: str, at: int | None = None, seconds: float | None = None) -> set[Row]:
-        """All rows of an output relation, now or as of a transaction; looking back takes no longer than some `seconds`."""
+    def view(self, name: str, at: int | None = None, allowance: Allowance | None = None, *, named: bool = False) -> set[Row]:
+        """All rows of an output relation, now or as of a transaction; looking back costs no more than an allowance. If they are to be `named`, each is a NamedTuple."""
         with self.lock, damage(self.file.path):
+            if named:
+                return set(self.named(self.whole(name), self.view(name, at, allowance)))
             if at is None or at == self.tx:
                 return super().view(name)
             ensure_known(self.program, name)
             self.views.prepare(parse_goal(self.program, self.whole(name)))
             rows: set[Row] = set()
-            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)), seconds)
+            self._as_of(at, lambda: rows.update(super(Durable, self).view(name)), allowance)
             return rows
 
     def rows(self, name: str) -> set[Row]:
@@ -241,9 +284,25 @@ class Durable(Filed):
         with damage(self.file.path):
             return super().proofs(relation, rows)
 
-    def reading(self, *questions: str | Question, seconds: float | None = None, budget: int | None = None) -> AbstractContextManager[State]:
+    def nested(self, name: str) -> list[Nested]:
+        return self.nested_at(name)[1]
+
+    def nested_at(self, name: str, at: int | None = None, allowance: Allowance | None = None) -> tuple[int, list[Nested]]:
+        """The objects of a view frame, nested, now or as of a transaction, and that transaction. All of their relations are of one state."""
+        shape = shape_of(self.program, name)
+        if at is not None and at != self.tx:
+            with self.lock:
+                past = {relation: self.view(relation, at, allowance) for relation in shape.relations}
+            return at, self._nested(shape, past)
+        with self.reading(*shape.relations, allowance=allowance) as state:
+            return state.tx, self._nested(shape, {relation: list(state.rows(relation)) for relation in shape.relations})
+
+    def _nested(self, shape: Shape, rows: Mapping[str, Iterable[Row]]) -> list[Nested]:
+        return nest(shape, rows, lambda relation: self.program.relations[relation].types)
+
+    def reading(self, *questions: str | Question, allowance: Allowance | None = None) -> AbstractContextManager[State]:
         """A state of the database, to be read while others write: `with db.reading("closure") as state`. See `folder/reading/`."""
-        return reading(self, questions, seconds, budget)
+        return reading(self, questions, allowance)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -267,10 +326,16 @@ class Durable(Filed):
         """The transaction since which a view has the columns that it has."""
         return self.book.declared(view)
 
-    def follow(self, goal: str, most: int | None = None) -> Followable:
-        """Makes the answers to a goal a view, whose changes are told like any other's; of such views there are at `most` so many."""
+    def follow(self, goal: str, most: int | None = None, *, tried: bool = False) -> Followable:
+        """Makes the answers to a goal a view, whose changes are told like any other's, unless they cost too much; of such views there are at `most` so many. One that is `tried` is kept once it is settled."""
         with self.lock, damage(self.file.path):
-            return self.queries.follow(goal, most)
+            return self.queries.follow(goal, most, tried=tried)
+
+    def settle(self, *views: str) -> None:
+        """Keeps queries that were tried."""
+        with self.lock, damage(self.file.path):
+            for view in views:
+                self.queries.settle(view)
 
     def unfollow(self, *views: str) -> None:
         """Ends what `follow` began."""
@@ -295,7 +360,7 @@ class Durable(Filed):
         (number,) = self.file.connection.execute(f"SELECT count(*) FROM {quote(file_table(relation))}").fetchone()
         return int(number)
 
-    def _as_of(self, tx: int, look: Callable[[], None], seconds: float | None) -> None:
+    def _as_of(self, tx: int, look: Callable[[], None], allowance: Allowance | None) -> None:
         """Looks at the state after a transaction, by undoing, for a moment, what came later."""
         if tx > self.tx:
             raise DataError(f"there is no transaction {tx} yet: the last is {self.tx}", "future")
@@ -307,8 +372,8 @@ class Durable(Filed):
             why = reasons.get(self.oldest, "it changed the program")
             raise DataError(f"the state after transaction {tx} cannot be looked at: the oldest is that after {self.oldest} ({why})", "gap")
         undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
-        with self.resident.tables.within(seconds):
-            self.views.apply(undo, lambda _: look(), keep=False)
+        with self.views.within(allowance), self.queries.leaving_out(self.queries.names):
+            self.views.apply(undo, lambda _: affordable(look), keep=False)
 
     def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
         """What views of the program gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""
@@ -321,6 +386,13 @@ class Durable(Filed):
         for tx, view, said in found:
             if view not in queries and book.knew(view, tx):  # of queries that are not followed any more nothing is known
                 yield tx, view, book.delta(view, said, tx)
+
+    def reports(self, since: int, until: int | None = None, alerts: Iterable[str] | None = None) -> list[tuple[int, dict[str, Any]]]:
+        """What alerts, all or some, reported after a transaction, in order, each with its transaction."""
+        with self.lock, damage(self.file.path):
+            names = [alert.name for alert in self.conditions.alerts] if alerts is None else alerts
+            said = self.book.log.changes(since, until, [ALERT + name for name in names]) if names else ()
+            return [(tx, json.loads(found[-1])) for tx, _, entry in said for found in entry["plus"]]
 
     keeps_changes = True
 
@@ -375,33 +447,55 @@ class Durable(Filed):
                 raise DataError(f"{relation} has no key, which {way} goes by; declare one (.key)", "key")
             if way == "delete_key":
                 place = key_place(self.program, place)
-            if relation in self.large or choose("auto", [place], large=SMALL_FILE).engine != "embedded":
-                return self.store.change(relation, place, way, kind=kind)
-            rows = set(Watch(report=self.report, doing=f"reading {relation}").counted(read(place)))
-            if way in ("upsert", "delete_key"):
-                return self.take({way: {relation: list(rows)}}, kind=kind)
-            gone = self.rows(relation) - rows if way == "equal" else set[Row]()
-            return self.take({"delete": {relation: list(gone)}, "insert": {relation: list(rows)}}, kind=kind)
+            places = [place] if way == "delete_key" else split(self.program, place)
+            look(places)
+            large = not self.large.isdisjoint([relation, *(part.relation for part in places)])
+            if large or (len(places) == 1 and choose("auto", [place], large=SMALL_FILE).engine != "embedded"):
+                return self._change_by_spark(relation, places, way, kind)
+            found = {part.relation: set(Watch(report=self.report, doing=f"reading {part.relation}").counted(read(part))) for part in places}
+            if way == "delete_key":
+                return self.take({way: {relation: list(found[place.relation])}}, kind=kind)
+            rows = {name: list(some) for name, some in found.items()}
+            if way == "upsert":
+                key = self.program.keys[relation]
+                told = [tuple(row[column] for column in key) for row in rows[relation]]  # a column that is null now was not, perhaps
+                others = {name: some for name, some in rows.items() if name != relation}
+                return self.take(
+                    {"upsert": {relation: rows[relation]}, "delete_key": dict.fromkeys(others, told), "insert": others}, kind=kind
+                )
+            gone = {name: list(self.rows(name) - some) for name, some in found.items()} if way == "equal" else {}
+            return self.take({"delete": gone, "insert": rows}, kind=kind)
+
+    def _change_by_spark(self, relation: str, places: Sequence[Place], way: Way, kind: str) -> Outcome:
+        """The same on Spark: transactions for each optional column's relation, and then one for the relation itself. Of an upsert, first all that was known of its keys goes."""
+        owner, *others = places
+        for place in others:
+            if way == "upsert":
+                key = replace(key_place(self.program, place), source=place.source)
+                self.store.change(place.relation, key, "delete_key", kind=kind)
+            self.store.change(place.relation, place, way, kind=kind)
+        return self.store.change(relation, owner, way, kind=kind)
 
     def _operate(self, relation: str, place: Place, op: str) -> Outcome:
         """One transaction of the operations that the rows of files name, in the order of the files and of the rows in them."""
         SPARK.need("rows with operations are read by Spark")
-        from vigilog.flows.streams import folded
+        from vigilog.flows.streams import folded, together
         from vigilog.spark.streams import from_files
 
         if not place.local or place.format == "delta":
             raise UsageError("op goes with files on this machine: elsewhere their rows have no order")
         batch = replace(place, format="stream", options={"format": place.format, "op": op})
         with self.lock, damage(self.file.path):
-            key = self.program.keys.get(relation, ())
-            wish = folded(relation, key, from_files(batch, key, [str(path.absolute()) for path in files(place)]))
+            paths = [str(path.absolute()) for path in files(place)]
+            keys = {part: self.program.keys.get(part.relation, ()) for part in split(self.program, batch)}
+            wish = together(folded(part.relation, key, from_files(part, key, paths)) for part, key in keys.items())
             return self.take(wish, kind="load")
 
     # -- streams and sinks
 
     @cached_property
-    def followed(self) -> Followed:
-        return Followed(self)
+    def followed(self) -> Flows:
+        return Flows(self)
 
     def stream(self, relation: str, *, once: bool = False, anew: bool = False) -> Stream:
         """Follows the stream that a relation's `.input` names, in the background: each of its batches is one transaction.
@@ -417,16 +511,24 @@ class Durable(Filed):
     def sink(self, view: str, kind: str, target: str | Path, *, name: str | None = None, since: int | None = None, **options: Any) -> Sink:
         """Delivers the changes of a view, in the background, from where its last delivery ended: `kind` is `parquet`, `jdbc` or `webhook`, `target` a folder or an address.
 
+        Of an alert (`alert:NAME`, or NAME, if no view is called that) it delivers the reports: `kind` is `webhook`, `alertmanager` or `file`.
+
         A new sink begins with the whole view, or, with `since`, with the changes after a transaction.
         """
         return self.followed.sink(view, kind, str(target), name, since, options)
+
+    def on_alert(self, alert: str, call: Callable[[dict[str, Any]], object]) -> Sink:
+        """Calls somebody for each report of an alert from now on, in the background; `every` and acknowledgements hold a key back. One that raises is told in the log, and tried again."""
+        return self.followed.on_alert(alert, call)
 
     def sinks(self) -> list[Sink]:
         """The sinks that are served, and those that failed."""
         return list(self.followed.sinks.values())
 
-    def frame(self, name: str) -> DataFrame:
-        """A view, or a base relation, as a Spark DataFrame, as of now."""
+    def frame(self, name: str, *, nested: bool = False) -> DataFrame:
+        """A view, or a base relation, as a Spark DataFrame, as of now; a view frame `nested`, with arrays of structs."""
+        if nested:
+            return self._nested_frame(name)
         with self.lock, damage(self.file.path):
             return self.store.frame(name)
 
@@ -464,6 +566,7 @@ class Durable(Filed):
         return backup(self.folder, target, self.report)
 
     def close(self) -> None:
+        self.timer.stop()
         if "followed" in self.__dict__:
             self.followed.stop()  # before the lock is taken, which they may be waiting for
         self.readers.close()

@@ -22,6 +22,7 @@ from vigilog.core.extras import SPARK
 from vigilog.core.values import Row, Type
 from vigilog.engine.proposal import Proposal, Settle
 from vigilog.engine.step import Outcome
+from vigilog.executors.allowance import TooDear
 from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
@@ -67,7 +68,7 @@ class Past:
         return one is not None and other is not None and (one.columns, one.types) == (other.columns, other.types)
 
 
-class Distant:
+class SparkDelta:
     """A change of a relation whose rows are on Spark: see `Elsewhere`."""
 
     def __init__(self, large: Large, relation: str, parts: Sequence[tuple[Bulk, Difference]]) -> None:
@@ -81,16 +82,16 @@ class Distant:
         gone, came = ({row for delta in deltas for row in side(delta)} for side in (attrgetter("minus"), attrgetter("plus")))
         return between(gone, came)
 
-    def then(self, later: Delta) -> Distant:
+    def then(self, later: Delta) -> SparkDelta:
         ((bulk, difference),) = self.parts
-        return Distant(self.large, self.relation, [(bulk, bulk.then(self.relation, difference, later))])
+        return SparkDelta(self.large, self.relation, [(bulk, bulk.then(self.relation, difference, later))])
 
     def written(self) -> dict[str, Any]:
         return reduce(or_, (self.large.written(bulk, self.relation, difference) for bulk, difference in self.parts))
 
 
 @dataclass(frozen=True)
-class Frames:
+class SparkChange:
     """A change of one base relation whose rows stay on Spark: its new snapshot is written, and views are compared before and after."""
 
     large: Large
@@ -107,9 +108,12 @@ class Frames:
         if relation in db.program.keys:
             large.check_key(bulk, relation, frame)
         touched = [name for name in db.compiled.told if home in depends_on(db.plain, name)]
+        asked = [name for name in db.compiled.queries if home in depends_on(db.plain, name)]
+        if asked:
+            raise TooDear(asked, f"{self.difference.rows:,} rows of {relation} have changed at once")
         before = {name: large.frame(name) for name in touched}
         after, old = bulk.write(home, frame, large.warehouse, f"snapshot-{db.tx + 1}"), large.snapshot(relation)
-        base = Distant(large, relation, [(bulk, self.difference)])
+        base = SparkDelta(large, relation, [(bulk, self.difference)])
         with db.swapping(keep=keep):
             large.keep(relation, after, db.tx + 1)
             db.move(db.large | {relation})
@@ -166,7 +170,7 @@ class Large:
 
     def source(self, relation: str) -> Any:
         """A base relation as Spark can read it: its snapshot and what came since, or its rows if it is resident."""
-        from vigilog.executors.spark.stored import Kept
+        from vigilog.executors.spark.stored import TailedSnapshot
 
         if relation not in self.db.large:
             return self.db.rows(relation)
@@ -174,16 +178,16 @@ class Large:
         assert found is not None, "what is not resident has a snapshot"
         tail = self.db.book.since(found[1], [relation]).get(relation, Delta())
         self.grown[relation] = len(tail.plus) + len(tail.minus)
-        return Kept(found[0], tail)
+        return TailedSnapshot(found[0], tail)
 
-    def beginning(self, made: Compiled, outputs: Sequence[str], *, stored: bool = True) -> Beginning:
+    def beginning(self, made: Compiled, outputs: Sequence[str], queries: Sequence[str] = (), *, stored: bool = True) -> Beginning:
         """Spark's part of the views, from what there is now; of what is to be stored there, all or nothing is."""
         from vigilog.executors.spark.views import SparkViews
 
         names = {home: name for name, home in made.homes.items()}
         large = [made.homes[name] for name in self.db.large]
-        program = relevant(made.plain, [*outputs, *large])
-        planned = plan(program, outputs, made.plan.kept if stored else {})
+        program = relevant(made.plain, [*outputs, *queries, *large])
+        planned = plan(program, outputs, made.plan.kept if stored else {}, made.plan.grouped if stored else {})
         read = {home: self.source(name) for home, name in names.items() if home in program.relations}
         db, tx = self.db, self.db.tx
 
@@ -192,7 +196,7 @@ class Large:
 
         def views() -> SparkViews:
             watch = Watch(report=db.report)
-            return SparkViews(planned, read, watch, budget=db.budget, strict=db.strict)
+            return SparkViews(planned, read, watch, budget=db.budget, strict=db.strict, queries=queries, allowance=db.queries.share)
 
         return Beginning(views, since)
 
@@ -302,7 +306,7 @@ class Large:
                 delta = bulk.rows(home, difference)
                 wish = {"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}
                 return self.db.take(wish, kind=kind, source=source)
-            return self.db.propose(Proposal(Frames(self, bulk, relation, current, difference), kind, source))
+            return self.db.propose(Proposal(SparkChange(self, bulk, relation, current, difference), kind, source))
 
     def equalize(self, relation: str, wanted: Place, *, kind: str, source: tuple[str, Any]) -> Outcome:
         """Makes a relation equal to a source; its position is committed with that."""
@@ -320,12 +324,12 @@ class Large:
     @surviving()
     def seen(self, name: str) -> set[Row] | DataFrame:
         """A view as of now, where it is: its rows, or a frame that stays as it is."""
-        return self._frame(name) if self.is_far(name) else self.db.view(name)
+        return self._frame(name) if self.is_far(name) else self.db.told_rows(name)
 
     @surviving()
     def redefined(self, past: Past, name: str, resources: ExitStack) -> Part:
         """What a change of definitions did to a view. What is on Spark lasts as long as the resources."""
-        was, lost = past.views.get(name), past.compiled.program.relations.get(name)
+        was, lost = past.views.get(name), past.compiled.plain.relations.get(name)
         now = self.seen(name) if name in self.db.compiled.told else None
         if (was is None or isinstance(was, set)) and (now is None or isinstance(now, set)):
             return between(was or set(), now or set())
@@ -333,7 +337,7 @@ class Large:
         old = before.local(name, list(was)) if isinstance(was, set) else was
         new = after.local(name, list(now)) if isinstance(now, set) else now
         parts: list[tuple[Bulk, Difference]] = []
-        if old is not None and new is not None and lost and lost.types == self.db.program.relations[name].types:
+        if old is not None and new is not None and lost and lost.types == self.db.plain.relations[name].types:
             parts = [(after, after.between(old.toDF(*new.columns), new))]
         else:  # rows of other types: those go, these come
             parts += [(before, before.between(old, old.limit(0)))] if old is not None else []
@@ -342,7 +346,7 @@ class Large:
 
     def part(self, relation: str, *parts: tuple[Bulk, Difference]) -> Part:
         """A change as its rows, if they are few, and otherwise as where they are."""
-        found = Distant(self, relation, parts)
+        found = SparkDelta(self, relation, parts)
         return found.here() if found.rows <= FEW_ROWS else found
 
     def check_key(self, bulk: Bulk, relation: str, after: DataFrame) -> None:
@@ -375,20 +379,20 @@ class Large:
         if self.is_far(name):
             return self._frame(name)
         with closing(self._bulk()) as bulk:
-            return bulk.local(name, sorted(self.db.view(name)))
+            return bulk.local(name, sorted(self.db.told_rows(name)))
 
     # -- what verify asks
 
     @surviving()
     def check_snapshot(self, relation: str, rows: Collection[Row] | None) -> tuple[int, int]:
         """How many rows a snapshot has, read to its end, and in how many it differs from the rows it should have, if these are given."""
-        from vigilog.executors.spark.stored import Kept
+        from vigilog.executors.spark.stored import TailedSnapshot
 
         found = self.snapshot(relation)
         assert found is not None, "there is one"
         home = self.db.homes[relation]
         with closing(self._bulk()) as bulk:
-            snapshot = bulk.load(home, Kept(found[0], Delta()))
+            snapshot = bulk.load(home, TailedSnapshot(found[0], Delta()))
             if rows is None:
                 return bulk.count(snapshot.exact), 0
             read = snapshot.collect()
@@ -410,7 +414,7 @@ class Large:
         from vigilog.executors.spark.views import SparkViews
 
         made = self.db.compiled
-        program = relevant(made.plan.counting.program, names)
+        program = relevant(made.plan.whole, names)
         read = {made.homes[name]: rows for name, rows in base.items() if made.homes[name] in program.relations}
         with closing(SparkViews(plan(program, names), read, Watch(report=self.db.report))) as views:
             return {name: set(views.rows(name)) for name in names}

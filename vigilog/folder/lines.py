@@ -10,7 +10,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import parse_transaction
-from vigilog.engine.watch import delta_json
+from vigilog.engine.watch import conditions_json, delta_json
 from vigilog.folder.durable import Durable
 
 
@@ -24,11 +24,11 @@ def tell(db: Durable, lines: Iterable[str | bytes]) -> Iterator[dict[str, Any]]:
         try:
             yield outcome_json(db, db.take(parse_transaction(line)))
         except VigilogError as error:
-            yield {"line": number, "error": {"code": error.code, "message": error.message}}
+            yield {"line": number, "error": error.json()}
 
 
 def outcome_json(db: Durable, outcome: Outcome) -> dict[str, Any]:
-    return {"tx": outcome.tx, "views": views_json(db, outcome.deltas)}
+    return {"tx": outcome.tx, "views": views_json(db, outcome.deltas), **conditions_json(db.program, outcome)}
 
 
 def views_json(db: Durable, deltas: dict[str, Delta]) -> dict[str, Any]:
@@ -50,5 +50,8 @@ def logged(db: Durable, since: int | None = None) -> Iterator[dict[str, Any]]:
         raise DataError(f"there is no transaction {since} yet: the last is {db.tx}", "future")
     for entry in db.book.log.entries(since):
         views = {view: said for _, view, said in db.book.log.changes(entry.tx - 1, entry.tx)}
+        alerts = db.reports(entry.tx - 1, entry.tx)
         at = datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        yield {"tx": entry.tx, "at": at, "kind": entry.kind, "base": dict(entry.changes), "views": views}
+        yield {"tx": entry.tx, "at": at, "kind": entry.kind, "base": dict(entry.changes), "views": views} | (
+            {"alerts": [said for _, said in alerts]} if alerts else {}
+        )

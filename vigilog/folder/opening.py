@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import overload
 
+from vigilog.conditions import MOST_ROUNDS
 from vigilog.core.errors import UsageError
 from vigilog.core.values import Row
 from vigilog.engine.compiled import ensure_maintained
@@ -17,9 +18,19 @@ from vigilog.executors.watch import Report
 from vigilog.files import reader
 from vigilog.files.place import Place
 from vigilog.folder.durable import Durable
+from vigilog.language.calls import with_places
 from vigilog.language.check import check
-from vigilog.language.parser import read_program
+from vigilog.language.parser import parse, read_program
 from vigilog.language.syntax import Program
+
+
+def _placed(program: str | Path | Program, facts: Facts | str | Path | None) -> Program:
+    """The program, whose domains are in the facts folder, or beside its file."""
+    folder = Path() if facts is None or isinstance(facts, Mapping) else Path(facts)
+    if isinstance(program, Program):
+        return with_places(program, folder, Path())
+    read = read_program(program) if isinstance(program, Path) else parse(program)
+    return with_places(read, folder, program.parent if isinstance(program, Path) else folder)
 
 
 @overload
@@ -32,6 +43,8 @@ def open_program(
     budget: int | None = None,
     strict: bool = False,
     report: Report | None = None,
+    cascade: int = MOST_ROUNDS,
+    deletion: str = "auto",
 ) -> Database: ...
 
 
@@ -49,6 +62,7 @@ def open_program(
     warehouse: str | None = None,
     memory: int | None = None,
     report: Report | None = None,
+    cascade: int = MOST_ROUNDS,
 ) -> Durable: ...
 
 
@@ -66,6 +80,8 @@ def open_program(
     warehouse: str | None = None,
     memory: int | None = None,
     report: Report | None = None,
+    cascade: int = MOST_ROUNDS,
+    deletion: str = "auto",
 ) -> Database:
     """Opens a program, given as text, file or tree, in memory or on a `data` folder, with its facts as rows or as a folder of files.
 
@@ -87,11 +103,13 @@ def open_program(
     A data folder remembers its program and its strategy: open it with `open(data=folder)`. Opening it with another program changes its definitions, if `define` says so. Of its log,
     `retain` keeps what is not older than some `days`, not more than the last `transactions`, and of the views' changes not more than some `bytes`.
 
+    Triggers may follow from each other for so many rounds as `cascade` says.
+
     `report` is told how far long work is: it is called with a `Stage` (`executors/watch.py`), now and again.
     """
     if isinstance(program, str) and "\n" not in program:
         program = Path(program)
-    checked = None if program is None else check(read_program(program) if isinstance(program, Path) else program).program
+    checked = None if program is None else check(_placed(program, facts)).program
     if checked is None and data is None:
         raise UsageError("a program or a data folder is needed")
     if checked is not None:
@@ -120,6 +138,7 @@ def open_program(
             warehouse=warehouse,
             memory=memory,
             report=report,
+            cascade=cascade,
         )
     assert checked is not None, "seen above"
-    return Database(checked, given, strategy or "auto", engine, budget, strict, report)
+    return Database(checked, given, strategy or "auto", engine, budget, strict, report, cascade, deletion)

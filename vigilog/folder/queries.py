@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from vigilog.core.errors import DataError, ProgramError
-from vigilog.core.values import Value
+from vigilog.core.errors import DataError, ProgramError, Stopped
+from vigilog.core.values import Row, Value
+from vigilog.executors.allowance import Allowance, TooDear
 from vigilog.folder.definitions import defined
 from vigilog.language.goal import Goal, parse_goal
 from vigilog.language.printer import show
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from vigilog.folder.durable import Durable
 
 PREFIX = "query_"
+Known = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -48,24 +51,36 @@ class Followable:
 
 
 class Queries:
-    """The queries of a database. They are in its file, so that those who follow one can go on after a restart."""
+    """The queries of a database. They are in its file, so that those who follow one can go on after a restart; those that are `tried`, because nobody has had an answer yet, are not.
+
+    Nothing is kept for a query, and each has its `allowance` in a transaction. One that goes beyond it is dropped, and those who listen are told.
+    """
 
     def __init__(self, db: Durable) -> None:
         self.db = db
-        self.names: frozenset[str] = frozenset()  # of the views that the database has for them
+        self.allowance = Allowance()
+        self.without: frozenset[str] = frozenset()  # what is left out of a transaction that is not kept
+        self.tried: dict[str, Known] = {}
+        self.listeners: list[Callable[[TooDear], None]] = []
 
     @property
-    def known(self) -> dict[str, tuple[str, int]]:
+    def names(self) -> frozenset[str]:
+        """Of the views that the database has for them."""
+        return self.db.compiled.queries
+
+    @property
+    def known(self) -> dict[str, Known]:
         """The text of each query's view, and the transaction since which it is followed."""
         with self.db.lock:
             said = self.db.file.get("queries", "{}")
-        return {name: (text, since) for name, (text, since) in json.loads(said).items()}
+            return {name: (text, since) for name, (text, since) in json.loads(said).items()} | self.tried
 
-    def _write(self, queries: dict[str, tuple[str, int]]) -> None:
-        self.db.file.put("queries", json.dumps(queries))
+    def _write(self, queries: dict[str, Known]) -> None:
+        self.tried = {name: query for name, query in self.tried.items() if name in queries}
+        self.db.file.put("queries", json.dumps({name: query for name, query in queries.items() if name not in self.tried}))
 
-    def added_to(self, program: Program) -> Program:
-        """A program with the views of those queries that it can answer."""
+    def added_to(self, program: Program) -> tuple[Program, frozenset[str]]:
+        """A program with the views of those queries that it can answer, and their names."""
         added = set()
         for name, (text, _) in self.known.items():
             try:
@@ -73,10 +88,10 @@ class Queries:
                 added.add(name)
             except ProgramError:  # of another program: `keep` forgets it
                 continue
-        self.names = frozenset(added)
-        return program
+        return program, frozenset(added)
 
-    def follow(self, goal: str, most: int | None = None) -> Followable:
+    def follow(self, goal: str, most: int | None = None, *, tried: bool = False) -> Followable:
+        """Makes the answers to a goal a view; if it is only `tried`, until `settle`, a restart knows nothing of it."""
         asked = parse_goal(self.db.program, goal)
         atom = asked.rule.body[0]
         if asked.of_atom in self.db.program.outputs and isinstance(atom, Atom) and _plain(atom):
@@ -89,9 +104,7 @@ class Queries:
             if most is not None and len(known) >= most:
                 raise DataError(f"{most} queries are followed already", "limit")
             known[name] = as_view(name, asked)[0], self.db.tx
-            with self.db.swapping():
-                self._write(known)
-                self.db.build(self.db.compile(self.db.whole_program()), {})
+            self._change(known, {**self.tried, name: known[name]} if tried else self.tried)
         values = as_view(name, asked)[1]
         return Followable(name, dict(enumerate(values)), len(values), asked.declaration.attributes, known[name][1])
 
@@ -99,9 +112,55 @@ class Queries:
         known = self.known
         left = {name: query for name, query in known.items() if name not in views}
         if len(left) < len(known):
+            self._change(left, self.tried)
+
+    def _change(self, queries: dict[str, Known], tried: dict[str, Known]) -> None:
+        """Goes on with other queries, or, if that fails, with these."""
+        before, self.tried = self.tried, tried
+        try:
             with self.db.swapping():
-                self._write(left)
+                self._write(queries)
                 self.db.build(self.db.compile(self.db.whole_program()), {})
+        except BaseException:
+            self.tried = before
+            raise
+
+    @contextmanager
+    def leaving_out(self, views: Collection[str] = ()) -> Iterator[None]:
+        """Nobody is told of what is done inside: queries cost nothing, or, if they cost too much, are left out."""
+        self.without = frozenset(views)
+        try:
+            yield
+        finally:
+            self.without = frozenset()
+
+    def share(self) -> Allowance:
+        """What each query may cost now."""
+        return replace(self.allowance, without=self.without)
+
+    def settle(self, view: str) -> None:
+        """Somebody has an answer of a query that was tried, and may want to go on from it after a restart."""
+        if view in self.tried:
+            known = self.known
+            del self.tried[view]
+            self._write(known)
+
+    def give_up(self, reason: TooDear, *, keep: bool) -> None:
+        """Drops queries that cost too much, and says so; or, if nothing is to be kept, leaves them out."""
+        if not keep:
+            self.without |= reason.queries
+            return
+        self.drop(reason.queries)
+        for listener in self.listeners:
+            listener(reason)
+
+    def seen(self, view: str) -> set[Row]:
+        """All rows of a query's view. Raises TooDear if that is too much to ask."""
+        try:
+            with self.db.views.within(self.allowance):
+                return self.db.view(view)
+        except Stopped as reason:
+            raise TooDear([view], f"when the program was changed, {self.allowance.said(reason)}") from None
 
     def keep(self, program: Program) -> None:
         """Forgets queries that a program, with all that it can answer, does not have."""

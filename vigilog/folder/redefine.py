@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vigilog.core.delta import Delta
+from vigilog.core.delta import Delta, between
 from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
@@ -34,6 +34,7 @@ class Definition:
         old, new = db.compiled.fingerprints(), made.fingerprints()
         carried = _carried(db, made)
         past = Past(db.compiled, {name: db.store.seen(name) for name in db.compiled.told if new.get(name) != old[name]})
+        asked = {name: db.queries.seen(name) for name in sorted(made.queries & db.compiled.queries) if new[name] != old[name]}
         wish, enforced = _stated(db.compiled, made, carried.keys()), {name: key for name, key in db.program.keys.items() if name in db.base}
         with db.swapping(keep=keep), ExitStack() as resources:
             db.write_program(self.program)
@@ -46,6 +47,7 @@ class Definition:
             changes = net_changes(db.program, db.base, wish)
             moved = {db.homes[name]: delta for name, delta in changes.items()}
             views: dict[str, Part] = {**db.views.apply(moved)} if moved else {}
+            views |= {name: between(rows, db.queries.seen(name)) for name, rows in asked.items()}
             for name in dict.fromkeys([*past.views, *(name for name in made.told if old.get(name) != new[name])]):
                 views[name] = db.store.redefined(past, name, resources)
             redeclared = [name for name in past.compiled.program.outputs if name in past.views and not past.alike(name, db.program)]

@@ -102,12 +102,14 @@ def _check_entries(db: Durable, found: Verified) -> None:
             watch.part(entry.tx - log.first, log.last - log.first, "transaction")
             _check_segments(db, found, f"transaction {entry.tx} of the log", entry.changes)
     with found.checking("the outbox", db):
-        for tx, view, said in log.changes(log.first):
+        for tx, view, said in log.changes(log.first, alerts=True):
             watch.part(tx - log.first, log.last - log.first, "transaction")
             _check_segments(db, found, f"transaction {tx} of {view}", {view: said})
         stray = log.connection.execute("SELECT count(*) FROM vigilog_outbox WHERE tx NOT IN (SELECT tx FROM vigilog_log)").fetchone()[0]
         if stray:
             found.problems.append(f"the outbox: {counted(stray, 'change')} of views without a transaction")
+    with found.checking("what is noted of alerts", db):
+        db.book.notes.check()
 
 
 def _check_segments(db: Durable, found: Verified, what: str, changes: Mapping[str, Any]) -> None:
@@ -141,13 +143,17 @@ def _check_base(db: Durable, found: Verified, name: str, rows: set[Row]) -> None
 
 
 def _check_views(db: Durable, found: Verified, base: Rows) -> None:
-    near = [name for name in db.program.outputs if not db.store.is_far(name)]
+    near = [name for name in db.outputs if not db.store.is_far(name)]  # nothing is kept for queries
     stored = sorted([*db.resident.plan.kept, *db.resident.plan.beside])
     if db.large:
         with found.checking("views on Spark", db):
             for name, difference in db.store.check_views():
                 found.problems.append(f"view {name}: {counted(difference, 'row')} differ from what the rules give")
-    right = _computed(db, base, "embedded" if db.large and found.by == "spark" else found.by, [*near, *stored])
+    groups = {group.state.relation: group for group in db.resident.plan.groups}
+    named = [*near, *(name for name in stored if name not in groups), *(group.rows.relation for group in groups.values())]
+    right = _computed(db, base, "embedded" if db.large and found.by == "spark" else found.by, [*dict.fromkeys(named)])
+    for name, group in groups.items():
+        right[name] = {(*key, *state) for key, state in group.states(right[group.rows.relation]).items()}
     for name in stored:
         with found.checking(f"stored {name}", db):
             found.compare(f"stored {name}", set(db.resident.rows(name)), right[name])
@@ -157,15 +163,14 @@ def _check_views(db: Durable, found: Verified, base: Rows) -> None:
                 found.compare(f"view {name}", db.view(name), right[name])
     oldest = db.oldest
     with found.checking(f"changes of views since {oldest}", db):
-        told = [name for name in near if name in db.outputs]  # queries are told since they are followed
-        now = {name: right[name] for name in told}
+        now = {name: right[name] for name in near}
         undo = {name: delta.inverse() for name, delta in db.book.since(oldest, [*base.keys() - db.large]).items()}
         before = {name: undo[name].apply(rows) if name in undo else rows for name, rows in base.items()}
-        then = _computed(db, before, "embedded" if found.by == "spark" else found.by, told)
+        then = _computed(db, before, "embedded" if found.by == "spark" else found.by, near)
         for _, view, delta in db.changes(oldest):
             if view in then:
                 then[view] = _followed(found, view, then[view], delta)
-        for name in told:
+        for name in near:
             found.compare(f"changes of {name} since {oldest}", then[name], now[name])
 
 
@@ -191,14 +196,14 @@ def _by_reference(db: Durable, base: Rows, names: list[str]) -> Rows:
     if any(name not in found for name in names):
         found |= {
             name: rows
-            for name, rows in reference.evaluate(db.resident.plan.counting.program, {db.homes[n]: rows for n, rows in base.items()}).items()
+            for name, rows in reference.evaluate(db.resident.plan.whole, {db.homes[n]: rows for n, rows in base.items()}).items()
             if name not in found
         }
     return {name: found[name] for name in names}
 
 
 def _by_sqlite(db: Durable, base: Rows, names: list[str]) -> Rows:
-    program = relevant(db.resident.plan.counting.program, names)
+    program = relevant(db.resident.plan.whole, names)
     homes = {db.homes[name]: rows for name, rows in base.items() if name not in db.large and db.homes[name] in program.relations}
     with closing(EmbeddedEvaluation(program, homes, Watch(report=db.report))) as anew:
         return {name: set(anew.rows(name)) for name in names}

@@ -16,12 +16,14 @@ from vigilog.core.values import FLOAT, SYMBOL
 from vigilog.language import refused
 from vigilog.language.slips import DIRECTIVE, adjacent, behind_directive, number_slip, slip, statement_start
 from vigilog.language.syntax import (
+    TESTS,
     Aggregate,
     Atom,
     Attribute,
     Constant,
     Constraint,
     Declaration,
+    Definition,
     Directive,
     Disjunction,
     Functor,
@@ -29,6 +31,7 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    SetOf,
     Statement,
     Term,
     Truth,
@@ -38,8 +41,24 @@ from vigilog.language.syntax import (
 )
 
 MAX_DEPTH = 100
-TESTS = ("match", "contains")
-DIRECTIVES = (".decl", ".type", ".input", ".output", ".printsize", ".limitsize", ".key")
+DIRECTIVES = (
+    ".decl",
+    ".type",
+    ".input",
+    ".output",
+    ".printsize",
+    ".limitsize",
+    ".key",
+    ".alert",
+    ".constraint",
+    ".trigger",
+    ".aggregate",
+    ".domain",
+    ".table",
+    ".function",
+    ".pragma",
+    ".plan",
+)
 PRECEDENCE = {
     operator: level
     for level, operators in enumerate(("lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %"))
@@ -60,10 +79,15 @@ class _Call:
 
 
 class _Parenthesis:
-    """`( body )` that is no single term: it may stand as a literal only."""
+    """`( body )` that is no single term: a body where a literal stands, a tuple where a term stands and each of its parts is one."""
 
-    def __init__(self, branches: tuple[tuple[Literal, ...], ...], span: Span) -> None:
+    def __init__(self, branches: _Branches, span: Span) -> None:
         self.branches, self.span = branches, span
+
+    @property
+    def tuple(self) -> bool:
+        """Whether it may be a tuple."""
+        return len(self.branches) == 1 and all(isinstance(part, Term | _Call | _Parenthesis) for part in self.branches[0])
 
 
 _Branches = tuple[tuple[Any, ...], ...]
@@ -190,6 +214,21 @@ class Builder(Transformer[Token, Any]):
     def attribute(self, name: Token, type_name: Token) -> Attribute:
         return Attribute(str(name), str(type_name), span=self._span(name, type_name))
 
+    def set_type(self, name: Token, opening: Token, element: Token, closing: Token) -> Token:
+        return self._type_token(f"{name}<{element}>", name, closing)
+
+    def tuple_type(self, *parts: Token) -> Token:
+        return self._type_token(f"({', '.join(parts)})", parts[0], parts[-1])
+
+    def _type_token(self, text: str, first: Token, last: Token) -> Token:
+        token = Token("NAME", text, line=first.line, column=first.column)
+        token.end_line, token.end_column = last.end_line, last.end_column
+        return token
+
+    def definition(self, keyword: Token, name: Token, attributes: list[Attribute] | None, _: Token | None, python: Token | None) -> None:
+        said = "" if python is None else self._unescaped(python)
+        self.statements.append(Definition(str(name), tuple(attributes or ()), said, span=self._span(name, python or name)))
+
     def type_name(self, name: Token, precision: Token | None, scale: Token | None) -> Token:
         if precision is None:
             return name
@@ -228,8 +267,19 @@ class Builder(Transformer[Token, Any]):
     def options(self, *options: tuple[str, str]) -> list[tuple[str, str]]:
         return list(options)
 
-    def option(self, key: Token, value: str) -> tuple[str, str]:
-        return str(key), value
+    def option(self, key: Token, field: Token | None, value: str) -> tuple[str, str]:
+        return f"{key}{field or ''}", value
+
+    def table(self, keyword: Token, domain: Token, table: Token, columns: list[Attribute]) -> None:
+        options = tuple((column.name, column.type_name) for column in columns)
+        self.statements.append(Directive("table", f"{domain}:{table}", options, self._span(domain, columns[-1])))
+
+    def function(
+        self, keyword: Token, domain: Token, name: Token, parameters: list[Attribute] | None, _: Token, results: list[Attribute]
+    ) -> None:
+        options = [*((column.name, column.type_name) for column in parameters or ()), ("->", "")]
+        options += [(column.name, column.type_name) for column in results]
+        self.statements.append(Directive("function", f"{domain}:{name}", tuple(options), self._span(domain, results[-1])))
 
     def option_value(self, value: Token) -> str:
         return self._unescaped(value) if value.type == "STRING" else str(value)
@@ -271,7 +321,7 @@ class Builder(Transformer[Token, Any]):
                 name, args, span = part.name, part.args, part.span
                 return (self._as_deep(Constraint(name, args, span) if name in TESTS else Atom(name, args, span), args),)
             case _Parenthesis():
-                return self._conjoined(part.branches)
+                return self._conjoined(self._closed(part.branches))
             case Disjunction(branches=(alone,)):
                 return alone
             case _ if isinstance(part, Literal):
@@ -300,6 +350,11 @@ class Builder(Transformer[Token, Any]):
                 return Constraint(_OPPOSITE[literal.op], literal.args, span)
             case Disjunction():
                 return self._negated_disjunction(literal, span)
+            case SetOf():
+                rule = "a setof has no empty groups, so where it does not hold it says nothing"
+                hint = "name it as a relation, and negate that"
+                self.findings.error("syntax", "a setof cannot be negated", span, rule=rule, hint=hint)
+                return Truth(True, span)
             case Atom() | Constraint():
                 return Negation(literal, span)
             case _:
@@ -324,6 +379,17 @@ class Builder(Transformer[Token, Any]):
 
     def call(self, name: Token, args: tuple[Term, ...] | None) -> _Call:
         return _Call(str(name), args or (), self._span(name, args[-1] if args else name))
+
+    def field(self, name: Token, field: Token) -> Term:
+        """`row.field`: a variable of its own, until it is known what the row is."""
+        return Variable(f"{name}{field}", span=self._span(name, field))
+
+    def domain_call(self, domain: Token, name: Token, args: tuple[Term, ...] | None) -> Term:
+        """`d:f(…)`, which only `in` may have."""
+        built: Term = self._bounded(
+            Functor(f"{domain}:{name}", args or (), span=self._span(domain, args[-1] if args else name)), args or ()
+        )
+        return built
 
     def operation(self, *parts: Any) -> Term:
         """`a + b * c …`: operators and operands in turn, joined by precedence, from the left."""
@@ -387,8 +453,17 @@ class Builder(Transformer[Token, Any]):
     def truth(self, token: Token) -> Constant:
         return Constant(token.type == "TRUE", span=self._span(token))
 
-    def extremum(self, operator: Token, *args: Any) -> Term:
-        return self._functor(str(operator), args, self._span(operator, args[-1]))
+    def keyword_call(self, operator: Token, *args: Any) -> _Call:
+        return _Call(str(operator), self.arguments(*args), self._span(operator, args[-1]))
+
+    def setof(self, keyword: Token, target: Any, body: Any, result: Any) -> SetOf:
+        term, literals = self._term(target), self._literals(body)
+        if any(isinstance(literal, Negation | Constraint | Truth) for literal in literals) and not isinstance(body, _Parenthesis):
+            rule = "a setof ranges over an atom, over another setof, or over a body in parentheses"
+            self.findings.error("syntax", "a setof cannot range over this alone", self._span(body), rule=rule)
+        made = SetOf(term, literals, self._term(result), self._span(keyword, result))
+        bounded: SetOf = self._bounded(made, (term, *literals))
+        return bounded
 
     def count(self, operator: Token, body: tuple[Literal, ...]) -> Term:
         built: Term = self._bounded(Aggregate("count", None, body, span=self._span(operator, body[-1])), body)
@@ -404,10 +479,19 @@ class Builder(Transformer[Token, Any]):
         return self._literals(body) if isinstance(body, _Call) else self._conjoined(self._closed(body))
 
     def parenthesis(self, body: _Branches) -> Any:
-        if len(body) == 1 and len(body[0]) == 1 and isinstance(body[0][0], Term | _Call):
+        if len(body) == 1 and len(body[0]) == 1 and isinstance(body[0][0], Term | _Call | _Parenthesis):
             return body[0][0]
-        branches = self._closed(body)
-        return _Parenthesis(branches, self._span(branches[0][0], branches[-1][-1]))
+        found = _Parenthesis(body, self._span(body[0][0], body[-1][-1]))
+        if found.tuple:
+            return self._bounded(found, body[0])  # whether it is one is known only where it stands
+        found.branches = self._closed(body)
+        return self._as_deep(found, [part for branch in found.branches for part in branch])
+
+    def set_literal(self, brace: Token, args: tuple[Term, ...] | None) -> Term:
+        return self._functor("{}", args or (), self._span(brace, args[-1] if args else brace))
+
+    def adding(self, element: Any, rest: Any) -> Term:
+        return self._functor("{|}", (element, rest), self._span(element, rest))
 
     def arguments(self, *args: Any) -> tuple[Term, ...]:
         return tuple(self._term(arg) for arg in args)
@@ -419,6 +503,8 @@ class Builder(Transformer[Token, Any]):
                     self._unsupported(refused.FUNCTORS[part.name], part)
                 built: Term = self._bounded(Functor(part.name, part.args, span=part.span), part.args)
                 return built
+            case _Parenthesis(tuple=True, branches=(parts,)):
+                return self._functor("()", parts, part.span)
             case _ if isinstance(part, Term):
                 return part
             case _:
@@ -426,7 +512,7 @@ class Builder(Transformer[Token, Any]):
                 self.findings.error("syntax", "this literal stands where a term should", self._span(part), rule=rule)
                 return Wildcard(span=part.span)
 
-    def _as_deep(self, literal: Any, args: Iterable[Term]) -> Any:
+    def _as_deep(self, literal: Any, args: Iterable[Any]) -> Any:
         """The literal, known to nest as deep as its arguments do."""
         depth = max((self.depths[id(arg)][1] for arg in args if id(arg) in self.depths), default=0)
         if depth:

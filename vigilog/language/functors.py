@@ -20,12 +20,14 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from vigilog.core.sets import Set
 from vigilog.core.values import FLOAT, MAX_NUMBER, MIN_NUMBER, NUMBER, SYMBOL, UNSIGNED, Type, Value
 from vigilog.language.patterns import matches
 
 INTEGERS = frozenset({"number", "unsigned"})
 NUMERIC = frozenset({"number", "unsigned", "float", "decimal"})
-ANY = frozenset({"symbol", "number", "unsigned", "float", "boolean", "date", "timestamp", "decimal"})
+ANY = frozenset({"symbol", "number", "unsigned", "float", "boolean", "date", "timestamp", "decimal", "set", "tuple"})
+SETS = frozenset({"set"})
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,17 @@ FUNCTORS: dict[str, Signature] = {
     "to_unsigned": Signature((NUMERIC | {"symbol"},), UNSIGNED),
     "to_float": Signature((NUMERIC | {"symbol"},), FLOAT),
     "to_string": Signature((ANY,), SYMBOL),
+    "()": Signature((ANY, ANY), variadic=True),  # what this and the next two are of, is found with their arguments (`types.py`)
+    "{}": Signature((), variadic=True),
+    "{|}": Signature((ANY, SETS)),
+    **{name: Signature(_SAME, kinds=SETS) for name in ("union", "minus")},
+    "size": Signature((SETS,), NUMBER),
 }
 
 # Functors that have a value for all arguments, so that nothing needs to guard them.
 TOTAL = frozenset(
     ["band", "bor", "bxor", "bnot", "bshl", "bshr", "bshru", "land", "lor", "lxor", "lnot", "min", "max", "cat", "strlen", "to_string"]
-)
+) | {"()", "{}", "{|}", "union", "minus", "size"}
 
 
 def apply(name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Any]) -> Value | None:
@@ -80,6 +87,9 @@ def apply(name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Any]
     try:
         if name in ("to_number", "to_unsigned", "to_float", "to_string"):
             return _convert(name, type_, arg_types[0], args[0])
+        if name in _SETS:
+            made: Value = _SETS[name](*args)
+            return made
         if type_.kind == "decimal" and name in _DECIMAL:
             exact = _DECIMAL[name](*args)
             return type_.check(exact.quantize(Decimal(1).scaleb(-type_.scale), ROUND_HALF_UP, _WIDE))
@@ -93,6 +103,8 @@ def apply(name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Any]
 def aggregate(op: str, type_: Type, values: Sequence[Any]) -> Value | None:
     """The aggregate of all values, one for each binding; None where it is undefined or has no row."""
     aggregator = AGGREGATES[op]
+    if op == "setof":
+        return Set(values) if values else None
     if not values and not aggregator.nothing:
         return None
     try:
@@ -105,7 +117,7 @@ def test(op: str, args: Sequence[Any]) -> bool | None:
     """Whether a comparison or test holds; None where it is undefined."""
     if op == "match":
         return matches(args[0], args[1])
-    if op == "contains":
+    if op in ("contains", "member"):
         return args[0] in args[1]
     return bool(_COMPARE[op](*args))
 
@@ -164,6 +176,7 @@ AGGREGATES: dict[str, Aggregator] = {
     "min": Aggregator(Signature((None,)), lambda _, values: min(values)),
     "max": Aggregator(Signature((None,)), lambda _, values: max(values)),
     "mean": Aggregator(Signature((NUMERIC,), FLOAT), _mean),
+    "setof": Aggregator(Signature((None,)), lambda _, values: Set(values), total=True),
 }
 
 
@@ -225,6 +238,15 @@ _MEANING: dict[str, Callable[..., Any]] = {
     "cat": lambda *parts: "".join(parts),
     "strlen": len,
     "substr": _substr,
+}
+
+_SETS: dict[str, Callable[..., Any]] = {
+    "()": lambda *parts: parts,
+    "{}": lambda *elements: Set(elements),
+    "{|}": lambda element, rest: Set(rest | {element}),
+    "union": lambda one, other: Set(one | other),
+    "minus": lambda one, other: Set(one - other),
+    "size": len,
 }
 
 _UNSIGNED: dict[str, Callable[..., int]] = {

@@ -112,7 +112,7 @@ def goal_of_body(program: Program, body: tuple[Literal, ...], shown: Sequence[Va
 def _body(text: str) -> tuple[Literal, ...]:
     """The goal's literals. It stands on lines of its own, the first being the second, so that errors can show it alone."""
     parsed = parse(f"answer() :-\n{text}\n.", "goal")
-    if len(parsed.rules) != 1 or parsed.declarations or parsed.directives or parsed.types:
+    if len(parsed.rules) != 1 or parsed.declarations or parsed.directives or parsed.types or parsed.aggregates:
         raise ProgramError([Finding("syntax", "a goal is one atom, or several literals with commas", Span("goal", 2, 1, 2, 2))], text)
     body = parsed.rules[0].body
     if len(body) == 1 and isinstance(body[0], Atom):
@@ -127,7 +127,7 @@ def _asking(program: Program, rule: Rule, text: str) -> Program:
     """The declarations of a checked program, as if they had not been checked, and one rule."""
     answer = Declaration(rule.head.relation, ())
     plain = tuple(replace(known, attributes=tuple(replace(a, type=None) for a in known.attributes)) for known in program.declarations)
-    return Program(program.types, (*plain, answer), (), (rule,), {"goal": text})
+    return Program(program.types, (*plain, answer), (), (rule,), {"goal": text}, aggregates=program.aggregates)
 
 
 def _placed(findings: Sequence[Finding], text: str) -> list[Finding]:

@@ -6,10 +6,12 @@ from collections.abc import Collection
 from typing import assert_never
 
 from vigilog.core.errors import Findings, counted, did_you_mean
+from vigilog.language.conditions import CONDITIONS, check_condition, check_conditions
 from vigilog.language.functors import FUNCTORS
 from vigilog.language.options import check_options
 from vigilog.language.slips import MEAN
 from vigilog.language.syntax import (
+    LIBRARY,
     Aggregate,
     Atom,
     Constant,
@@ -22,6 +24,7 @@ from vigilog.language.syntax import (
     Negation,
     Program,
     Rule,
+    SetOf,
     Term,
     Truth,
     Variable,
@@ -38,12 +41,18 @@ def check_names(program: Program, findings: Findings) -> Program:
     for directive in program.directives:
         _check_directive(program, directive, findings)
     _check_directed_once(program, findings)
+    check_conditions(program, findings)
     _check_places(program, findings)
     sound = []
     for rule in program.rules:
         before = len(findings.items)
         _check_rule(program, rule, findings)
         sound += [rule] * (len(findings.items) == before)
+    for definition in program.aggregates:
+        for rule in definition.rules:
+            for arg in rule.heads[0].args:
+                _check_term(program, arg, findings)
+            _check_body(program, rule.body, findings)
     return program.with_rules(tuple(sound))
 
 
@@ -71,7 +80,15 @@ def _check_declarations(program: Program, findings: Findings) -> None:
 
 
 def _check_directive(program: Program, directive: Directive, findings: Findings) -> None:
+    if directive.kind in ("domain", "table", "function"):
+        return  # looked at where calls are
+    if directive.kind in CONDITIONS:
+        check_options(directive, findings)
+        check_condition(program, directive, findings)
+        return
     if not _known(program, directive.relation, directive, findings):
+        return
+    if directive.kind in ("call", "deferred"):
         return
     if directive.kind == "key":
         _check_key(program, directive, findings)
@@ -146,15 +163,29 @@ def _check_body(program: Program, body: tuple[Literal, ...], findings: Findings)
             case Disjunction():
                 for branch in literal.branches:
                     _check_body(program, branch, findings)
+            case SetOf():
+                for arg in (literal.target, literal.result):
+                    _check_operand(program, arg, findings)
+                _check_body(program, literal.body, findings)
             case Constraint():
-                if literal.op in ("match", "contains") and len(literal.args) != 2:
-                    findings.error("arity", f"{literal.op} takes 2 arguments, not {len(literal.args)}", literal.span)
+                least, most = _arity(literal)
+                if not least <= len(literal.args) <= most:
+                    wanted = f"{least}" if least == most else f"{least} or {most}"
+                    findings.error("arity", f"{literal.op} takes {wanted} arguments, not {len(literal.args)}", literal.span)
                 for arg in literal.args:
                     _check_operand(program, arg, findings)
             case Truth():
                 pass
             case _:
                 assert_never(literal)
+
+
+def _arity(literal: Constraint) -> tuple[int, int]:
+    """How many arguments a test or an aggregate over a set takes, at least and at most."""
+    if literal.definition is not None:
+        return len(literal.definition.attributes), len(literal.definition.attributes)
+    least = LIBRARY[literal.op] + 1 if literal.op in LIBRARY else 2
+    return least, least + (literal.op in LIBRARY and literal.op != "top")
 
 
 def _check_operand(program: Program, term: Term, findings: Findings) -> None:

@@ -1,7 +1,8 @@
-"""The options of `.input` and `.output`: which there are, and what they may say."""
+"""The options of directives: which there are, and what they may say."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from vigilog.core.errors import Findings, did_you_mean
@@ -20,8 +21,11 @@ def _one_of(*values: str) -> Callable[[str], bool]:
     return lambda value: value in values
 
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _WHOLE: Rule = (lambda value: value.isascii() and value.isdigit(), "a whole number")
 _TEXT: Rule = (bool, "a text")
+_COLUMN = re.compile(r"\s*[A-Za-z_]\w*\s*(:\s*\w+\s*(\([\d\s,]*\))?)?\s*")
+NULLS = ("nulls", "optional", "of")  # options of sources alone
 
 ANY: dict[str, Rule] = {
     "IO": (_one_of(*FORMATS, "stdout"), f"one of {', '.join(FILES)}; for .input also {', '.join(SOURCES)}; for .output also stdout"),
@@ -30,7 +34,16 @@ ANY: dict[str, Rule] = {
     "delimiter": (bool, "one character or more"),
     "headers": (_one_of("true", "false"), "true or false"),
     "rfc4180": (_one_of("true", "false"), "true or false"),
-    "nulls": (_one_of("refuse", "skip"), "refuse or skip"),
+    "nulls": (
+        lambda value: value in ("refuse", "skip") or all("=" in part for part in value.split(",")),
+        'refuse, skip, or values for columns, like "manager=0, phone=none"',
+    ),
+    "optional": (
+        lambda value: all(_COLUMN.fullmatch(part) for part in re.split(r",(?![^()]*\))", value)),
+        'columns of the source that may be null, with their types, like "manager: number"',
+    ),
+    "of": (bool, "the relation whose source it is a column of"),
+    "missing": (_one_of("refuse", "empty"), "refuse or empty"),
 }
 OF_SOURCE: dict[str, dict[str, Rule]] = {
     "jdbc": {
@@ -57,23 +70,50 @@ OF_SOURCE: dict[str, dict[str, Rule]] = {
         "every": (lambda value: value.isascii() and value.isdigit() and int(value) > 0, "a number of seconds"),
     },
 }
+_SECONDS: Rule = (lambda value: _WHOLE[0](value) and len(value) < 10, "a number of seconds, below a billion")
+_COLUMNS: Rule = (bool, 'a column, or several: key="city, item"')
+_RELATION: Rule = (bool, "a base relation")
+_PRIORITY: Rule = (_SECONDS[0], "a whole number below a billion; what has the smallest comes first")
+OF_CONDITION: dict[str, dict[str, Rule]] = {
+    "alert": {
+        "name": (lambda value: bool(_NAME.fullmatch(value)), "a name: letters, digits, _ and -"),
+        "key": _COLUMNS,
+        "mode": (_one_of("nonresatisfiable", "resatisfiable"), "nonresatisfiable or resatisfiable"),
+        "unfold": (_one_of("true", "false"), "true or false"),
+        "message": (bool, 'a text, like "{item} is down to {level}"'),
+        "severity": (bool, "a word, like warning"),
+        "every": _SECONDS,
+        "for": _SECONDS,
+        "keep": _SECONDS,
+    },
+    "constraint": {
+        "mode": (_one_of("enforced", "report", "deferred"), "enforced, report or deferred"),
+        "key": _COLUMNS,
+        "priority": _PRIORITY,
+        "message": (bool, 'a text, like "{item} is paid twice"'),
+    },
+    "trigger": {"insert": _RELATION, "delete": _RELATION, "upsert": _RELATION, "delete_key": _RELATION, "priority": _PRIORITY},
+}
 NEEDED = {"jdbc": ("url",), "delta": ("filename",), "stream": ("format", "path")}
 _DATABASE = {
     "input": 'a database is read by IO=jdbc: .input r(IO=jdbc, url="jdbc:sqlite:rows.db", dbtable="r")',
     "output": 'a table of a database is kept equal to a view by db.sink("r", "jdbc", …): docs/sources.md',
 }
+_OF_INPUT = frozenset({*NULLS, "missing"})
 _PLACED = frozenset({"filename", "name"})  # options that say where, which sources say in their own way
-_WITHOUT = {"jdbc": ANY.keys() - {"IO", "nulls"}, "delta": ANY.keys() - {"IO", "nulls", "filename"}, "stream": _PLACED}
+_WITHOUT = {"jdbc": ANY.keys() - {"IO", *NULLS}, "delta": ANY.keys() - {"IO", *NULLS, "filename"}, "stream": _PLACED | {"missing"}}
 
 
 def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
     """The options that a directive may have."""
     if kind == "printsize":
         return {}
+    if kind in OF_CONDITION:
+        return OF_CONDITION[kind]
     if kind == "limitsize":
         return {"n": _WHOLE}
     if kind == "output":
-        return {key: rule for key, rule in ANY.items() if key != "nulls"}
+        return {key: rule for key, rule in ANY.items() if key not in _OF_INPUT}
     without = _WITHOUT.get(format_, ())
     return {key: rule for key, rule in ANY.items() if key not in without} | OF_SOURCE.get(format_, {})
 
@@ -81,7 +121,7 @@ def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
 def check_options(directive: Directive, findings: Findings) -> None:
     word, option = f".{directive.kind}", directive.option
     format_ = option.get("IO", "file")
-    if format_ == "sqlite":
+    if format_ == "sqlite" and directive.kind in _DATABASE:
         findings.error(
             "unknown-option", f"{word} does not know IO=sqlite", directive.span, rule=_rule("IO"), hint=_DATABASE[directive.kind]
         )

@@ -16,8 +16,10 @@ from lark.utils import TextSlice
 
 from vigilog.core.errors import DataError, Findings
 from vigilog.language.builder import NEW_STATEMENT, Builder
+from vigilog.language.frames.cut import cut_frames
+from vigilog.language.frames.parser import parse_frame
 from vigilog.language.slips import adjacent
-from vigilog.language.syntax import Declaration, Directive, Ignored, Program, Rule, TypeDefinition
+from vigilog.language.syntax import Declaration, Definition, Directive, Ignored, Program, Rule, TypeDefinition
 
 
 def parse(text: str, name: str = "program") -> Program:
@@ -27,19 +29,23 @@ def parse(text: str, name: str = "program") -> Program:
     'p'
     """
     findings = Findings()
+    cut = cut_frames(text)
     lark, lexer, builder = _machine()
     with builder.lock:
         statements = builder._begin(name, findings)
-        tokens = [token for token in lexer.lex(LexerState(TextSlice.cast_from(text)), None) if not builder._refuses(token)]
+        tokens = [token for token in lexer.lex(LexerState(TextSlice.cast_from(cut.rest)), None) if not builder._refuses(token)]
         position = 0
         while position <= len(tokens):
             position = _parse_from(lark, tokens, position, builder)
+    frames = tuple(frame for part in cut.frames if (frame := parse_frame(part, text, name, findings)) is not None)
     findings.raise_errors(text)
 
     def kept(kind: type) -> tuple[Any, ...]:
         return tuple(statement for statement in statements if isinstance(statement, kind))
 
-    return Program(kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), {name: text}, kept(Ignored))
+    return Program(
+        kept(TypeDefinition), kept(Declaration), kept(Directive), kept(Rule), {name: text}, kept(Ignored), kept(Definition), frames
+    )
 
 
 def read_program(path: str | Path) -> Program:

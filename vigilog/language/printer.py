@@ -8,18 +8,24 @@ p(x, "a\\n") :- q(x, _), (r(x) ; !s(x)), x = (1 + 2) * 3.
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal
 from typing import assert_never
 
+from vigilog.core.sets import Set
 from vigilog.core.values import SYMBOL, Value
 from vigilog.language.builder import PRECEDENCE
+from vigilog.language.conditions import CONDITIONS
+from vigilog.language.frames.syntax import Frame
 from vigilog.language.options import FORMATS
 from vigilog.language.syntax import (
+    COMPARISONS,
     Aggregate,
     Atom,
     Constant,
     Constraint,
     Declaration,
+    Definition,
     Directive,
     Disjunction,
     Functor,
@@ -28,6 +34,7 @@ from vigilog.language.syntax import (
     Negation,
     Program,
     Rule,
+    SetOf,
     Statement,
     Term,
     Truth,
@@ -36,14 +43,25 @@ from vigilog.language.syntax import (
     Wildcard,
 )
 
+_WORD = re.compile(r"(?!(count|sum|min|max|mean|[bl]?(or|xor|and|not)|bshru?|bshl)$)[a-z][a-z_]*")  # what is read as a name
 _UNARY, _POWER, _PRIMARY = 90, 95, 99
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
 
 
 def show(program: Program) -> str:
     """The whole program, one statement a line."""
-    parts: tuple[Statement, ...] = (*program.types, *program.declarations, *program.directives, *program.ignored, *program.rules)
-    return "\n".join(show_statement(part) for part in parts)
+    return "\n".join(show_statement(part) for part in said(program))
+
+
+def said(program: Program) -> tuple[Statement, ...]:
+    """What a program says itself: all of it, but not again what its frames say."""
+    derived: tuple[Declaration | Directive | Rule, ...] = (*program.declarations, *program.directives, *program.rules)
+    defined: list[Statement] = []
+    for definition in program.aggregates:
+        defined += [definition, *definition.rules]
+    own = [part for part in derived if not (program.frames and part.frame)]
+    plain = [part for part in own if not isinstance(part, Rule)]
+    return *program.types, *plain, *program.ignored, *defined, *program.frames, *(part for part in own if isinstance(part, Rule))
 
 
 def show_statement(part: Statement) -> str:
@@ -53,13 +71,27 @@ def show_statement(part: Statement) -> str:
         case Declaration():
             columns = ", ".join(f"{attribute.name}: {attribute.type_name}" for attribute in part.attributes)
             return " ".join([f".decl {part.relation}({columns})", *part.qualifiers])
+        case Directive(kind="table"):
+            return f".table {part.relation}({', '.join(f'{column}: {type_}' for column, type_ in part.options)})"
+        case Directive(kind="function"):
+            names = [f"{column}: {type_}" for column, type_ in part.options]
+            split = part.options.index(("->", ""))
+            return f".function {part.relation}({', '.join(names[:split])}) -> ({', '.join(names[split + 1 :])})"
         case Directive(kind="key"):
             return f".key {part.relation}({', '.join(column for column, _ in part.options)})"
         case Directive():
-            options = ", ".join(f"{key}={_option(value)}" for key, value in part.options)
+            words = part.kind in CONDITIONS  # of others the text in a data folder is as it always was
+            options = ", ".join(f"{key}={value if words and _WORD.fullmatch(value) else _option(value)}" for key, value in part.options)
             return f".{part.kind} {part.relation}" + (f"({options})" if options else "")
+        case Definition():
+            columns = ", ".join(f"{attribute.name}: {attribute.type_name}" for attribute in part.attributes)
+            return f".aggregate {part.name}({columns})" + (f" python={show_constant(part.python)}" if part.python else "")
         case Ignored():
             return part.text
+        case Frame():
+            from vigilog.language.frames.printer import show_frame  # which shows its terms by what is below
+
+            return show_frame(part)
         case Rule():
             heads = ", ".join(show_literal(head) for head in part.heads)
             return f"{heads} :- {show_body(part.body)}." if part.body else f"{heads}."
@@ -83,7 +115,11 @@ def show_literal(literal: Literal) -> str:
             return "true" if literal.value else "false"
         case Disjunction():
             return f"({' ; '.join(show_body(branch) for branch in literal.branches)})"
-        case Constraint(op="match" | "contains"):
+        case SetOf():
+            body = show_body(literal.body)
+            plain = len(literal.body) == 1 and isinstance(literal.body[0], Atom | SetOf)
+            return f"setof({show_term(literal.target)}, {body if plain else f'({body})'}, {show_term(literal.result)})"
+        case Constraint() if literal.op not in COMPARISONS:
             return f"{literal.op}({', '.join(show_term(arg) for arg in literal.args)})"
         case Constraint():
             left, right = literal.args
@@ -107,6 +143,8 @@ def _term(term: Term) -> tuple[str, int]:
             return text, _UNARY if text.startswith("-") else _PRIMARY
         case Aggregate():
             target = "" if term.target is None else show_term(term.target) + " "
+            if isinstance(term.target, Functor) and term.target.name == "()":
+                target = f"({target[:-1]}) "  # op(a, b) would be a call
             return f"{term.op} {target}: {{ {show_body(term.body)} }}", _PRIMARY
         case Functor(name="neg" | "bnot" | "lnot", args=(operand,)):
             inner = show_term(operand, _UNARY)
@@ -117,6 +155,12 @@ def _term(term: Term) -> tuple[str, int]:
         case Functor(args=(left, right)) if term.name in PRECEDENCE:
             level = PRECEDENCE[term.name]
             return f"{show_term(left, level)} {term.name} {show_term(right, level + 1)}", level
+        case Functor(name="()"):
+            return f"({', '.join(show_term(arg) for arg in term.args)})", _PRIMARY
+        case Functor(name="{}"):
+            return f"{{{', '.join(show_term(arg) for arg in term.args)}}}", _PRIMARY
+        case Functor(name="{|}", args=(element, rest)):
+            return f"{{{show_term(element)} | {show_term(rest)}}}", _PRIMARY
         case Functor():
             return f"{term.name}({', '.join(show_term(arg) for arg in term.args)})", _PRIMARY
         case Wildcard():
@@ -138,6 +182,10 @@ def show_constant(value: Value, *, unsigned: bool = False) -> str:
             return f'"{"".join(_escaped(character) for character in value)}"'
         case datetime.date():
             return f'"{value.isoformat()}"'
+        case Set():
+            return f"{{{', '.join(map(show_constant, value))}}}"
+        case tuple():
+            return f"({', '.join(map(show_constant, value))})"
         case _:
             assert_never(value)
 
@@ -149,5 +197,5 @@ def _escaped(character: str) -> str:
 
 
 def _option(value: str) -> str:
-    plain = value in ("true", "false") or (value.isdigit() and value.isascii()) or value in FORMATS
+    plain = value in ("true", "false") or (value.isdigit() and value.isascii()) or value in (*FORMATS, "empty")
     return value if plain else show_constant(SYMBOL.check(value))

@@ -5,7 +5,9 @@ A variable is grounded by a place of its own in a positive atom, or by `=` from 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from vigilog.core.errors import Finding, Findings
@@ -19,27 +21,74 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    SetOf,
     Term,
     Truth,
     Variable,
     Wildcard,
     aggregates,
     names,
+    pattern,
+    rigid,
     subterms,
     terms,
+    usage,
     variables,
 )
 
 _RULE = "a variable must stand in a positive atom, or be given by = from variables that do"
 
 
-def check_safety(rule: Rule, findings: Findings) -> None:
+def check_safety(rule: Rule, findings: Findings, constrained: Collection[str] = ()) -> None:
+    """Reports the variables of a rule that get no values; an atom of a constrained relation gives none, and in a rule of one, only what is negated or aggregated needs some."""
+    if constrained:
+        rule = replace(rule, body=_without_values(rule.body, constrained))
+        if all(head.relation in constrained for head in rule.heads):
+            rule = replace(rule, heads=tuple(Atom(head.relation, ()) for head in rule.heads), body=_needing_values(rule.body, constrained))
     scope = names(rule)
     grounded = grounded_by(rule.body, set(), scope)
     if found := _ungrounded(rule, grounded, scope):
         roots = scope - grounded - set(_following(rule.body, grounded, scope))
         followed = grounded_by(rule.body, grounded | roots, scope) - roots
         findings.items += _ungrounded(rule, followed, scope) or found
+
+
+def _without_values(body: tuple[Literal, ...], constrained: Collection[str]) -> tuple[Literal, ...]:
+    """The body in which an atom of a constrained relation only tests: as if negated, for this."""
+
+    def changed(literal: Literal) -> Literal:
+        match literal:
+            case Atom() if literal.relation in constrained:
+                return Negation(literal, literal.span)
+            case Disjunction():
+                return replace(literal, branches=tuple(tuple(map(changed, branch)) for branch in literal.branches))
+            case _:
+                return literal
+
+    return tuple(map(changed, body))
+
+
+def _needing_values(body: tuple[Literal, ...], constrained: Collection[str]) -> tuple[Literal, ...]:
+    """The body of a constrained relation's rule, less what needs no values there: its own kind of atoms, and comparisons of what has none."""
+    scope = set[str]().union(*map(names, body))
+    grounded = grounded_by(body, set(), scope)
+
+    def needy(literal: Literal) -> Literal:
+        match literal:
+            case Negation(literal=Atom(relation=relation)) if relation in constrained:
+                return Truth(True)
+            case Constraint() if (
+                literal.op not in ("match", "contains") and not any(aggregates(literal)) and not names(literal) <= grounded
+            ):
+                return Truth(True)
+            case Disjunction():
+                return replace(literal, branches=tuple(tuple(map(needy, branch)) for branch in literal.branches))
+            case Atom() | Negation() | Constraint() | Truth() | SetOf():
+                return literal
+            case _:
+                assert_never(literal)
+
+    return tuple(map(needy, body))
 
 
 def _ungrounded(rule: Rule, grounded: set[str], scope: set[str]) -> list[Finding]:
@@ -59,11 +108,16 @@ def grounded_by(body: tuple[Literal, ...], given: set[str], scope: set[str]) -> 
         for literal in body:
             match literal:
                 case Atom():
-                    grounded |= {arg.name for arg in literal.args if isinstance(arg, Variable)}
+                    grounded |= set().union(*map(pattern, literal.args))
+                case SetOf():
+                    grounded |= (grounded_by(literal.body, set(), names_of(literal)) & names(literal)) | pattern(literal.result)
+                case Constraint() if (use := usage(literal)) is not None:
+                    if set().union(*(needs(term, scope) for term in use.given)) <= grounded:
+                        grounded |= set().union(*map(pattern, use.results))
                 case Constraint(op="=", args=(left, right)):
-                    for variable, term in ((left, right), (right, left)):
-                        if isinstance(variable, Variable) and needs(term, scope) <= grounded:
-                            grounded.add(variable.name)
+                    for target, term in ((left, right), (right, left)):
+                        if needs(term, scope) <= grounded:
+                            grounded |= pattern(target)
                 case Disjunction():
                     ways = [grounded_by(branch, grounded, scope) for branch in literal.branches]
                     grounded |= set.intersection(*ways)
@@ -83,14 +137,28 @@ def _following(body: tuple[Literal, ...], grounded: set[str], scope: set[str]) -
                 yield from _following(branch, grounded, scope)
         elif isinstance(literal, Constraint) and literal.op == "=":
             left, right = literal.args
-            for variable, term in ((left, right), (right, left)):
-                if isinstance(variable, Variable) and not isinstance(term, Variable) and variable.name not in needs(term, scope):
-                    yield variable.name
+            for given, term in ((left, right), (right, left)):
+                if not isinstance(term, Variable):
+                    yield from pattern(given) - needs(term, scope)
+        elif (use := usage(literal)) is not None:
+            needed = set().union(*(needs(term, scope) for term in use.given))
+            yield from set().union(*map(pattern, use.results)) - needed
 
 
 def needs(term: Term, scope: set[str]) -> set[str]:
     """The variables of `scope` that a term needs to have a value: an aggregate needs those it shares with the scope."""
     return names(term) | (names(term, into_aggregates=True) & scope)
+
+
+def decidable(constraint: Constraint, known: Callable[[Term], bool]) -> bool:
+    """Whether a comparison, test or aggregate over a set can be decided with what is known, or gives the variables that are not."""
+    use = usage(constraint)
+    if use is not None:
+        return all(map(known, use.given)) and all(known(part) for result in use.results for part in rigid(result))
+    if constraint.op != "=":
+        return all(map(known, constraint.args))
+    left, right = constraint.args
+    return any(known(one) and all(map(known, rigid(other))) for one, other in ((left, right), (right, left)))
 
 
 def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], scope: set[str]) -> bool:
@@ -104,6 +172,8 @@ def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], sco
     own = names(atom)
     for literal in others:
         match literal:
+            case Constraint(op="=", args=(Variable(), Functor(name="()")) | (Functor(name="()"), Variable())):
+                pass  # which takes a tuple apart, or makes one of what is known then
             case Constraint(op="=", args=(Variable(name=name), Functor() as term) | (Functor() as term, Variable(name=name))):
                 if name in own and name not in known and not needs(term, scope) <= own.union(known):
                     return True
@@ -112,11 +182,22 @@ def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], sco
     return False
 
 
+def check_terms(rule: Rule, given: set[str], grounded: set[str], findings: Findings) -> None:
+    """Notes what has no values in a rule of an aggregate, whose set gives some."""
+    reported: set[str] = set()
+    for term in rule.head.args[1:]:
+        _check_term(term, grounded, names(rule), rule, reported, findings)
+    _check_body(rule.body, grounded | given, names(rule), rule, reported, findings)
+
+
 def _check_body(body: tuple[Literal, ...], grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings) -> None:
     for literal in body:
         if isinstance(literal, Disjunction):
             for branch in literal.branches:
                 _check_body(branch, grounded_by(branch, grounded, scope), scope, rule, reported, findings)
+        elif isinstance(literal, SetOf):
+            _check_setof(literal, rule, reported, findings)
+            _check_term(literal.result, grounded, scope, rule, reported, findings)
         else:
             for term in terms(literal):
                 _check_term(term, grounded, scope, rule, reported, findings)
@@ -132,6 +213,27 @@ def _check_term(term: Term, grounded: set[str], scope: set[str], rule: Rule, rep
     for inner in subterms(term):
         if isinstance(inner, Aggregate):
             _check_aggregate(inner, grounded, scope, rule, reported, findings)
+
+
+def _check_setof(literal: SetOf, rule: Rule, reported: set[str], findings: Findings) -> None:
+    """What a setof ranges over grounds all of its variables by itself."""
+    scope = names_of(literal)
+    inside = grounded_by(literal.body, set(), scope)
+    _check_body(literal.body, inside, scope, rule, reported, findings)
+    _check_term(literal.target, inside, scope, rule, reported, findings)
+    within = {name for part in literal.body if isinstance(part, Disjunction) for name in names(part)} - inside
+    elsewhere = Counter(variable.name for variable in variables(rule))
+    for name in sorted(within - reported):
+        if elsewhere[name] > sum(variable.name == name for variable in variables(literal)):
+            reported.add(name)
+            place = next(variable for variable in variables(literal) if variable.name == name)
+            rule_ = "a setof binds those of its variables that every way of a disjunction in it binds"
+            findings.error("ungrounded", f"{name} has no values to take in some ways of this setof", place.span, rule=rule_)
+
+
+def names_of(literal: SetOf) -> set[str]:
+    """The names in the scope of what a setof ranges over."""
+    return literal.own.union(*map(names, literal.body))
 
 
 def _check_aggregate(aggregate: Aggregate, grounded: set[str], scope: set[str], rule: Rule, reported: set[str], findings: Findings) -> None:
@@ -216,6 +318,8 @@ def _hint(name: str, rule: Rule) -> str:
     if name.lower() in ("null", "none"):
         return NO_NULLS
     negated = [literal for literal in rule.body if isinstance(literal, Negation) and name in names(literal)]
+    if any(literal.span == literal.literal.span for literal in negated):  # an atom that was taken for a negated one
+        return f"a constrained relation has conditions and no values: bind {name} by an atom of another relation"
     if negated:
         return f"a negated atom gives no values: bind {name} by a positive atom first, or write _ if any value will do"
     if any(name in names(aggregate, into_aggregates=True) for aggregate in aggregates(rule)):

@@ -1,7 +1,8 @@
 """Whose a variable is.
 
 What an aggregate computes over is its own: a variable of its target that its body has, too, is not the one that a rule has under this name elsewhere (as in Soufflé). Every other variable that an
-aggregate shares with what is around it is the same there. Here such variables get names of their own, so that from then on the same name means the same variable.
+aggregate shares with what is around it is the same there. Of a `setof`, all variables of its target are its own, and `_` in its body is a variable that nothing else has. Here such variables get names of their own, so that
+from then on the same name means the same variable.
 """
 
 from __future__ import annotations
@@ -11,17 +12,23 @@ from typing import assert_never
 
 from vigilog.language.syntax import (
     Aggregate,
+    Atom,
     Constant,
+    Constraint,
+    Disjunction,
     Functor,
+    Literal,
+    Negation,
     Rule,
+    SetOf,
     Term,
+    Truth,
     Variable,
     Wildcard,
     aggregates,
-    map_terms,
     names,
     rename,
-    terms,
+    rename_literal,
     variables,
 )
 
@@ -33,36 +40,90 @@ def with_own_targets(rule: Rule) -> Rule:
     >>> from vigilog.language.printer import show_statement
     >>> show_statement(with_own_targets(parse("p(x, m) :- a(x), m = max x : { a(x), b(x, y), y < min x : { a(x) } }.").rules[0]))
     'p(x, m) :- a(x), m = max x__ : { a(x__), b(x__, y), y < min x_ : { a(x_) } }.'
+    >>> show_statement(with_own_targets(parse("p(d, s) :- a(d), setof(d, b(d, _), s).").rules[0]))
+    'p(d, s) :- a(d), setof(d_, b(d_, _1), s).'
     """
-    if next(aggregates(rule), None) is None:
+    around = names(rule)
+    if next(aggregates(rule), None) is None and not any(isinstance(part, SetOf | Disjunction) for part in rule.body):
         return rule
-    taken = names(rule, into_aggregates=True)
+    scopes = _Scopes(names(rule, into_aggregates=True))
+    heads = tuple(replace(head, args=tuple(scopes.term(arg, around) for arg in head.args)) for head in rule.heads)
+    return replace(rule, heads=heads, body=scopes.body(rule.body, around))
 
-    def own(term: Term, around: set[str]) -> Term:
+
+class _Scopes:
+    """Gives names that nothing else in a rule has."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self.taken = taken
+
+    def unused(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+    def body(self, body: tuple[Literal, ...], around: set[str]) -> tuple[Literal, ...]:
+        return tuple(self.literal(literal, around) for literal in body)
+
+    def literal(self, literal: Literal, around: set[str]) -> Literal:
+        match literal:
+            case Atom() | Constraint():
+                return replace(literal, args=tuple(self.term(arg, around) for arg in literal.args))
+            case Negation():
+                inner = self.literal(literal.literal, around)
+                assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+                return replace(literal, literal=inner)
+            case Disjunction():
+                return replace(literal, branches=tuple(self.body(branch, around) for branch in literal.branches))
+            case SetOf():
+                return self.setof(literal, around)
+            case Truth():
+                return literal
+            case _:
+                assert_never(literal)
+
+    def setof(self, literal: SetOf, around: set[str]) -> SetOf:
+        inside = set[str]().union(*map(names, literal.body))
+        body = self.body(literal.body, around | inside | literal.own)
+        shared = {each.name: each for each in variables(literal.target) if each.name in around}
+        fresh: dict[str, Term] = {name: replace(each, name=self.unused(name)) for name, each in shared.items()}
+        renamed = tuple(self.named(rename_literal(part, fresh)) for part in body)
+        return replace(literal, target=rename(self.term(literal.target, around | inside), fresh), body=renamed)
+
+    def named(self, literal: Literal) -> Literal:
+        """The literal with variables for each `_` that stands for a binding."""
+        match literal:
+            case Atom():
+                args = (Variable(self.unused_number(), span=arg.span) if isinstance(arg, Wildcard) else arg for arg in literal.args)
+                return replace(literal, args=tuple(args))
+            case Disjunction():
+                return replace(literal, branches=tuple(tuple(map(self.named, branch)) for branch in literal.branches))
+            case Negation() | Constraint() | SetOf() | Truth():
+                return literal
+            case _:
+                assert_never(literal)
+
+    def unused_number(self) -> str:
+        name = next(name for number in range(1, len(self.taken) + 2) if (name := f"_{number}") not in self.taken)
+        self.taken.add(name)
+        return name
+
+    def term(self, term: Term, around: set[str]) -> Term:
         match term:
             case Functor():
-                return replace(term, args=tuple(own(arg, around) for arg in term.args))
+                return replace(term, args=tuple(self.term(arg, around) for arg in term.args))
             case Aggregate():
-                inside = {name for literal in term.body for part in terms(literal) for name in names(part)}
+                inside = set[str]().union(*map(names, term.body))
                 target = term.target
                 within = around | inside | (set() if target is None else names(target))
-                body = tuple(map_terms(literal, lambda inner: own(inner, within)) for literal in term.body)
+                body = self.body(term.body, within)
                 if target is None:
                     return replace(term, body=body)
                 shared = {each.name: each for each in variables(target) if each.name in around & inside}
-                fresh = {name: replace(each, name=unused(name)) for name, each in shared.items()}
-                return rename(replace(term, target=own(target, within), body=body), fresh)
+                fresh: dict[str, Term] = {name: replace(each, name=self.unused(name)) for name, each in shared.items()}
+                return rename(replace(term, target=self.term(target, within), body=body), fresh)
             case Variable() | Wildcard() | Constant():
                 return term
             case _:
                 assert_never(term)
-
-    def unused(name: str) -> str:
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        return name
-
-    around = names(rule)
-    heads = tuple(replace(head, args=tuple(own(arg, around) for arg in head.args)) for head in rule.heads)
-    return replace(rule, heads=heads, body=tuple(map_terms(literal, lambda term: own(term, around)) for literal in rule.body))

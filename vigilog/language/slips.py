@@ -22,8 +22,8 @@ from lark import Token
 
 from vigilog.core.errors import did_you_mean
 
-QUALIFIERS = ("btree", "brie", "inline", "no_inline", "magic", "no_magic", "overridable")
-DIRECTIVE = ("DECL", "TYPE", "IO_DIRECTIVE", "KEY", "PRAGMA", "PLAN")
+QUALIFIERS = ("btree", "brie", "inline", "no_inline", "magic", "no_magic", "overridable", "constrained", "updatable", "deferred")
+DIRECTIVE = ("DECL", "TYPE", "IO_DIRECTIVE", "KEY", "AGGREGATE", "TABLE", "FUNCTION", "PRAGMA", "PLAN")
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "MEAN")
 RULE_FORM = "a rule is written head :- body."
 NO_NULLS = "there are no nulls: a row without a value is left out, or is in a relation of its own"
@@ -258,15 +258,15 @@ def _word(place: _Place) -> Slip | None:
 
 def _chain(place: _Place) -> Slip | None:
     """`1 < x < 3`."""
-    if place.token().type not in ("COMPARE", "EQUALS"):
+    if place.token().type not in ("COMPARE", "LESS", "MORE", "EQUALS"):
         return None
     for position in range(place.index - 1, place.start, -1):
         token = place.tokens[position]
-        if token.type in ("COMPARE", "EQUALS") and position < place.index - 1:
+        if token.type in ("COMPARE", "LESS", "MORE", "EQUALS") and position < place.index - 1:
             middle = " ".join(map(str, place.tokens[position + 1 : place.index]))
             hint = f"write {token.value.join((place.tokens[position - 1] + ' ', ' ' + middle))}, {middle} {place.word()} {place.word(1)}"
             return Slip("a comparison has two sides", token, place.token(), hint)
-        if str(token) in (",", ":-", ";", "(", "{") or token.type in ("COMPARE", "EQUALS"):
+        if str(token) in (",", ":-", ";", "(", "{") or token.type in ("COMPARE", "LESS", "MORE", "EQUALS"):
             return None
     return None
 
@@ -326,6 +326,7 @@ _FORMS = {
     "TYPE": "a type is written .type Name <: symbol, or .type Name = One | Other",
     "IO_DIRECTIVE": "a directive is written .input name, or .input name(option=value, option=value)",
     "KEY": "a key is written .key name(column, column)",
+    "AGGREGATE": "an aggregate is written .aggregate name(s: set<number>, r: number), and then its rules",
     "PRAGMA": 'a pragma is written .pragma "name" "value"',
     "PLAN": "a plan is written .plan 0:(2, 1)",
 }

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from vigilog.core.errors import Findings, did_you_mean
-from vigilog.core.values import BOOLEAN, BUILTIN, FLOAT, NUMBER, SYMBOL, Type, Value, decimal_type
-from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, INTEGERS, NUMERIC, Signature
+from vigilog.core.sets import Set
+from vigilog.core.values import BOOLEAN, BUILTIN, FLOAT, NUMBER, SYMBOL, Type, Value, decimal_type, set_type, tuple_type, type_named
+from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, INTEGERS, NUMERIC, Signature, apply
+from vigilog.language.library import SHAPES
 from vigilog.language.patterns import PATTERN_RULE, refusal
 from vigilog.language.syntax import (
     Aggregate,
@@ -25,18 +27,23 @@ from vigilog.language.syntax import (
     Constant,
     Constraint,
     Declaration,
+    Definition,
     Disjunction,
     Functor,
     Literal,
     Negation,
     Program,
     Rule,
+    SetOf,
     Term,
     Truth,
     TypeDefinition,
+    Usage,
     Variable,
     Wildcard,
+    constraints,
     names,
+    usage,
 )
 
 _ELSEWHERE = {  # what other languages call our types
@@ -55,12 +62,34 @@ def elaborate(program: Program, findings: Findings) -> Program:
     """The program with every type filled in; what does not fit is noted in `findings`."""
     declared = Findings()
     types = _NamedTypes(program, declared)
-    declarations = tuple(_declaration(declaration, types, declared) for declaration in program.declarations)
+    declarations = tuple(_attributed(declaration, types, declared) for declaration in program.declarations)
+    aggregates = tuple(_attributed(definition, types, declared) for definition in program.aggregates)
     findings.items += declared.items
     if declared.errors:
         return program
-    typed = replace(program, declarations=declarations)
-    return typed.with_rules(tuple(_RuleTypes(typed, types, findings).rule(rule) for rule in program.rules))
+    typed = replace(program, declarations=declarations, aggregates=aggregates)
+    defined: dict[str, Definition] = {}
+    for definition in in_order(aggregates):  # each after those that it is defined by
+        rules = tuple(_RuleTypes(typed, types, findings, defined).rule(rule) for rule in definition.rules)
+        defined[definition.name] = replace(definition, rules=rules)
+    typed = replace(typed, aggregates=tuple(defined[definition.name] for definition in aggregates))
+    return typed.with_rules(tuple(_RuleTypes(typed, types, findings, defined).rule(rule) for rule in program.rules))
+
+
+def in_order(definitions: Sequence[Definition]) -> list[Definition]:
+    """Aggregates, each after those that it calls; what is in a cycle comes last."""
+    found: dict[str, Definition] = {}
+    left = list(definitions)
+    while left:
+        ready = [each for each in left if calls(each) - {each.name} <= found.keys()] or left
+        found |= {each.name: each for each in ready}
+        left = [each for each in left if each.name not in found]
+    return list(found.values())
+
+
+def calls(definition: Definition) -> set[str]:
+    """The program's aggregates that an aggregate is defined by."""
+    return {part.op for rule in definition.rules for part in constraints(rule.body) if part.definition is not None}
 
 
 class _NamedTypes:
@@ -71,7 +100,7 @@ class _NamedTypes:
         self.bases: dict[str, Type] = {}
         self.parts: dict[tuple[str, str], bool] = {}
         for definition in program.types:
-            if definition.name in BUILTIN or definition.name == "decimal":
+            if definition.name in (*BUILTIN, "decimal", "set"):
                 findings.error("duplicate", f"{definition.name} is a built-in type", definition.span)
             elif definition.name in self.defined:
                 findings.error("duplicate", f"the type {definition.name} is defined twice", definition.span)
@@ -99,7 +128,10 @@ class _NamedTypes:
             )
 
     def unknown(self, name: str, place: TypeDefinition | Attribute, findings: Findings) -> None:
-        known = [*BUILTIN, "decimal(p,s)", *self.defined]
+        if name.startswith(("set<", "(")):
+            self.unknown_part(name, place, findings)
+            return
+        known = [*BUILTIN, "decimal(p,s)", "set<…>", *self.defined]
         hint = did_you_mean(_ELSEWHERE.get(name.lower(), name), known) or f"types are {', '.join(known)}"
         found = _DECIMAL_NAME.fullmatch(name)
         if found:
@@ -112,6 +144,22 @@ class _NamedTypes:
         else:
             findings.error("unknown-type", f"there is no type {name}", place.span, hint=hint)
 
+    def unknown_part(self, name: str, place: TypeDefinition | Attribute, findings: Findings) -> None:
+        """Says what is wrong with a type that is made of others."""
+
+        def named(part: str) -> Type:
+            try:
+                return self.base(part)
+            except KeyError:
+                if part not in self.defined:
+                    self.unknown(part, place, findings)
+                return NUMBER
+
+        try:
+            type_named(name, named)
+        except ValueError as reason:
+            findings.error("limit" if "nest" in str(reason) else "unknown-type", str(reason), place.span)
+
     def base(self, name: str) -> Type:
         """The built-in type behind a name. Raises KeyError for an unknown name, RecursionError for a circle."""
         path = [name]
@@ -119,10 +167,18 @@ class _NamedTypes:
             path.append(self.defined[path[-1]].members[0])
             if path[-1] in path[:-1]:
                 raise RecursionError
-        found = self.bases.get(path[-1]) or _built_in(path[-1])
+        found = self.bases.get(path[-1]) or self.built_in(path[-1])
         for step in path:
             self.bases[step] = found
         return found
+
+    def built_in(self, name: str) -> Type:
+        if not name.startswith(("set<", "(")):
+            return _built_in(name)
+        try:
+            return type_named(name, self.base)
+        except ValueError:
+            raise KeyError(name) from None
 
     def part_of(self, name: str, whole: str) -> bool:
         """Whether every value of type `name` is one of type `whole`."""
@@ -136,6 +192,8 @@ class _NamedTypes:
         target = self.defined.get(whole)
         if target is not None and not target.subtype and any(self.part_of(name, member) for member in target.members):
             return True
+        if name.startswith(("set<", "(")) and whole.startswith(name[0]):
+            return self.built_in(name) == self.built_in(whole)  # parts that have names of their own are taken for what is behind them
         own = self.defined.get(name)
         return own is not None and all(self.part_of(member, whole) for member in own.members)
 
@@ -150,7 +208,10 @@ def _built_in(name: str) -> Type:
         raise KeyError(name) from None
 
 
-def _declaration(declaration: Declaration, types: _NamedTypes, findings: Findings) -> Declaration:
+_Attributed = TypeVar("_Attributed", Declaration, Definition)
+
+
+def _attributed(declaration: _Attributed, types: _NamedTypes, findings: Findings) -> _Attributed:
     attributes = []
     for attribute in declaration.attributes:
         try:
@@ -170,8 +231,16 @@ class _Cell:
     kinds: frozenset[str]
     type: Type | None = None
     reason: str = ""
+    parts: list[_Cell] | None = None  # of a set or a tuple, which has no type before these do
     joined: _Cell | None = None
     broken: bool = False  # an error was told already; no other follows from it
+
+    @staticmethod
+    def of(type_: Type | None, reason: str = "") -> _Cell:
+        """The cell of a type that is known."""
+        if type_ is None or not type_.parts:
+            return _Cell(ANY, type_, reason)
+        return _Cell(frozenset({type_.kind}), None, reason, [_Cell.of(part) for part in type_.parts])
 
     def root(self) -> _Cell:
         cell = self
@@ -183,12 +252,17 @@ class _Cell:
         cell = self.root()
         if cell.type is not None:
             return cell.type
+        if cell.parts is not None:
+            made = [part.resolved() for part in cell.parts]
+            return set_type(made[0]) if cell.kinds == {"set"} else tuple_type(*made)
+        if cell.kinds == {"set"}:
+            return set_type(NUMBER)
         return next((t for t in (NUMBER, FLOAT, SYMBOL, *BUILTIN.values()) if t.kind in cell.kinds), SYMBOL)
 
     def __str__(self) -> str:
         cell = self.root()
-        if cell.type is not None:
-            return f"a {cell.type}" + (f" ({cell.reason})" if cell.reason else "")
+        if cell.type is not None or cell.parts is not None:
+            return f"a {cell.resolved()}" + (f" ({cell.reason})" if cell.reason else "")
         return {
             frozenset({"symbol", "date", "timestamp"}): "text in quotes",
             frozenset({"float", "decimal"}): "a number with a point or an exponent",
@@ -201,18 +275,20 @@ class _Cell:
 class _RuleTypes:
     """Types of one rule. Scopes are nested: a variable belongs to the outermost scope that names it."""
 
-    def __init__(self, program: Program, types: _NamedTypes, findings: Findings) -> None:
-        self.program, self.types, self.findings = program, types, findings
+    def __init__(self, program: Program, types: _NamedTypes, findings: Findings, definitions: Mapping[str, Definition]) -> None:
+        self.program, self.types, self.findings, self.definitions = program, types, findings, definitions
         self.cells: dict[int, _Cell] = {}
         self.scopes: list[tuple[set[str], dict[str, _Cell]]] = []
 
     def rule(self, rule: Rule) -> Rule:
         self.scopes.append((names(rule), {}))
         before = len(self.findings.errors)
-        self.body(rule.body)
-        for head in rule.heads:
+        defined = rule.heads[0].relation not in self.program.relations  # an aggregate, whose head says most
+        for head in rule.heads if defined else ():
             self.atom(head)
-        for head in rule.heads:
+        self.body(rule.body)
+        for head in () if defined else rule.heads:
+            self.atom(head)
             self.named_types(rule, head)
         if len(self.findings.errors) > before:
             return rule
@@ -230,6 +306,8 @@ class _RuleTypes:
             match literal:
                 case Negation():
                     self.body((literal.literal,))
+                case Constraint() if (use := usage(literal)) is not None:
+                    continue
                 case Constraint(op="match" | "contains"):
                     for arg in literal.args:
                         self.join(self.term(arg), _Cell(frozenset({"symbol"}), SYMBOL, f"{literal.op} takes symbols"), arg)
@@ -239,15 +317,70 @@ class _RuleTypes:
                 case Disjunction():
                     for branch in literal.branches:
                         self.body(branch)
+                case SetOf():
+                    self.scopes.append((names_within(literal), {}))
+                    self.body(literal.body)
+                    collected = _Cell(frozenset({"set"}), None, "", [self.term(literal.target)])
+                    self.scopes.pop()
+                    self.join(self.term(literal.result), collected, literal.result)
                 case Atom() | Truth():
                     pass
                 case _:
                     assert_never(literal)
+        for literal in body:
+            if isinstance(literal, Constraint) and (use := usage(literal)) is not None:
+                self.used(literal, use)
+
+    def used(self, literal: Constraint, use: Usage) -> None:
+        """Types of `member` and of aggregates over sets; last, for which component there is must be known by then."""
+        if literal.definition is not None:
+            for attribute, arg in zip(self.attributes(literal.op), literal.args, strict=True):
+                self.join(self.term(arg), _Cell.of(attribute.type, f"argument {attribute.name} of {literal.op}"), arg)
+            return
+        element = _Cell(ANY)
+        collected = use.given[0]
+        self.join(self.term(collected), _Cell(frozenset({"set"}), None, "", [element]), collected, literal.op)
+        if literal.op == "member":
+            self.join(self.term(use.results[0]), element, use.results[0])
+            return
+        shape, value = SHAPES[literal.op], self.component(literal, element, use.component)
+        self.join(value, _Cell(shape.kinds), collected, literal.op)
+        for parameter in use.given[1:]:
+            self.join(self.term(parameter), _Cell.of(shape.parameter, f"argument 2 of {literal.op}"), parameter)
+        result = _Cell(frozenset({"set"}), None, "", [value]) if shape.collects else value
+        result = result if shape.result is None else _Cell.of(shape.result, f"the result of {literal.op}")
+        self.join(self.term(use.results[0]), result, use.results[0], literal.op)
+
+    def component(self, literal: Constraint, element: _Cell, place: Term | None) -> _Cell:
+        """The component that an aggregate takes of the elements; the elements themselves if it takes none."""
+        if place is None:
+            return element
+        self.join(self.term(place), _Cell.of(NUMBER), place)
+        parts = element.root().parts if element.root().kinds == {"tuple"} else None
+        rule = "the last argument is the number of a component of the set's tuples, from 1"
+        if not isinstance(place, Constant) or not isinstance(place.value, int):
+            self.findings.error("type", "a component is a number that is written out", place.span, rule=rule)
+        elif parts is None:
+            self.findings.error(
+                "type", f"the elements of this set are no tuples, so they have no component {place.value}", place.span, rule=rule
+            )
+        elif not 1 <= place.value <= len(parts):
+            self.findings.error(
+                "range", f"there is no component {place.value}; the tuples of this set have {len(parts)}", place.span, rule=rule
+            )
+        else:
+            return parts[place.value - 1]
+        return _Cell(ANY, broken=True)
+
+    def attributes(self, relation: str) -> tuple[Attribute, ...]:
+        if relation in self.program.relations:
+            return self.program.relations[relation].attributes
+        return next(definition.attributes for definition in self.program.aggregates if definition.name == relation)
 
     def atom(self, atom: Atom) -> None:
-        for attribute, arg in zip(self.program.relations[atom.relation].attributes, atom.args, strict=True):
+        for attribute, arg in zip(self.attributes(atom.relation), atom.args, strict=True):
             reason = f"column {attribute.name} of {atom.relation}"
-            self.join(self.term(arg), _Cell(ANY, attribute.type, reason), arg)
+            self.join(self.term(arg), _Cell.of(attribute.type, reason), arg)
 
     def term(self, term: Term) -> _Cell:
         cell = self._term(term)
@@ -265,6 +398,17 @@ class _RuleTypes:
                 return _Cell(ANY)
             case Constant():
                 return _constant_cell(term)
+            case Functor(name="()"):
+                return _Cell(frozenset({"tuple"}), parts=[self.term(arg) for arg in term.args])
+            case Functor(name="{}"):
+                element = _Cell(ANY)
+                for arg in term.args:
+                    self.join(self.term(arg), element, arg)
+                return _Cell(frozenset({"set"}), parts=[element])
+            case Functor(name="{|}", args=(added, rest)):
+                whole = _Cell(frozenset({"set"}), parts=[self.term(added)])
+                self.join(self.term(rest), whole, rest)
+                return whole
             case Functor():
                 return self.signature(FUNCTORS[term.name], term.name, term.args)
             case Aggregate():
@@ -272,6 +416,8 @@ class _RuleTypes:
                 self.scopes.append((inner, {}))
                 self.body(term.body)
                 cell = self.signature(AGGREGATES[term.op].signature, term.op, () if term.target is None else (term.target,))
+                if term.op == "setof":
+                    cell = _Cell(frozenset({"set"}), parts=[cell])
                 self.scopes.pop()
                 return cell
             case _:
@@ -295,7 +441,13 @@ class _RuleTypes:
             return
         kinds = first.kinds & second.kinds
         type_ = first.type or second.type
+        if first.parts is not None and second.parts is not None and kinds and len(first.parts) == len(second.parts):
+            for one, other in zip(first.parts, second.parts, strict=True):
+                self.join(one, other, place, functor)
+            first.joined = second.root() if first is not second.root() else None
+            return
         clash = first.type is not None and second.type is not None and first.type != second.type
+        clash = clash or (first.parts is not None and second.parts is not None)
         if clash or not kinds or (type_ is not None and type_.kind not in kinds):
             where = f" by {functor}" if functor else ""
             what = f"{place.name} is" if isinstance(place, Variable) else "this is"
@@ -306,7 +458,7 @@ class _RuleTypes:
             second.broken = True
             return
         first.joined = second
-        second.kinds, second.type = kinds, type_
+        second.kinds, second.type, second.parts = kinds, type_, first.parts if second.parts is None else second.parts
         second.reason = second.reason or first.reason
 
     def named_types(self, rule: Rule, head: Atom) -> None:
@@ -335,6 +487,8 @@ class _RuleTypes:
                 case Disjunction():
                     for branch in literal.branches:
                         yield from self.sources(name, branch)
+                case SetOf():
+                    yield from self.sources(name, literal.body)
                 case Negation() | Constraint() | Truth():
                     pass
                 case _:
@@ -355,11 +509,16 @@ class _RuleTypes:
                 return replace(literal, branches=tuple(self.typed_body(branch) for branch in literal.branches))
             case Truth():
                 return literal
+            case SetOf():
+                typed_body, result = self.typed_body(literal.body), self.typed(literal.result)
+                return replace(literal, target=self.typed(literal.target), body=typed_body, result=result)
             case Atom() | Constraint():
                 pass
             case _:
                 assert_never(literal)
         typed = replace(literal, args=self.typed_args(literal.args))
+        if isinstance(typed, Constraint) and typed.definition is not None:
+            typed = replace(typed, definition=self.definitions.get(typed.op, typed.definition))
         match typed:
             case Constraint(op="match", args=(Constant(value=str(text), span=span), *_)) if refused := refusal(text):
                 self.findings.error("pattern", refused.message, span, rule=PATTERN_RULE, hint=refused.hint)
@@ -378,6 +537,10 @@ class _RuleTypes:
                 if term.name in ("/", "%") and isinstance(args[1], Constant) and args[1].value == 0:
                     rule = "division by zero has no value, so this could never hold"
                     self.findings.error("division-by-zero", "this divides by the constant 0", term.span, rule=rule)
+                if term.name in ("()", "{}") and all(isinstance(arg, Constant) for arg in args):
+                    value = apply(term.name, type_, (), [arg.value for arg in args if isinstance(arg, Constant)])
+                    assert value is not None, "a set or a tuple of constants has a value"
+                    return Constant(value, type_, span=term.span)
                 return replace(term, args=args, type=type_)
             case Aggregate():
                 target = None if term.target is None else self.typed(term.target)
@@ -390,7 +553,7 @@ class _RuleTypes:
     def constant(self, constant: Constant, type_: Type) -> Value:
         value: object = constant.value
         try:
-            if isinstance(value, str):
+            if isinstance(value, str) and not type_.parts:
                 return type_.parse(value)
             return type_.check(value)
         except ValueError as reason:
@@ -406,8 +569,16 @@ def names_of_scope(aggregate: Aggregate) -> set[str]:
     return found
 
 
+def names_within(literal: SetOf) -> set[str]:
+    """The variables that stand in a setof itself, its own among them."""
+    return set[str]().union(names(literal.target), names(literal.result), *map(names, literal.body))
+
+
 def _constant_cell(constant: Constant) -> _Cell:
     match constant.value:
+        case Set() | tuple():
+            assert constant.type is not None, "such a constant was typed before"
+            return _Cell.of(constant.type)
         case bool():
             return _Cell(ANY, BOOLEAN)
         case int() if constant.unsigned:

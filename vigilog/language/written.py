@@ -22,21 +22,25 @@ from typing import TypeVar
 
 from vigilog.core.errors import ProgramError
 from vigilog.language.check import check
+from vigilog.language.frames.syntax import Frame
+from vigilog.language.frames.translate import own
 from vigilog.language.parser import parse
 from vigilog.language.printer import show
-from vigilog.language.syntax import Declaration, Directive, Program, Rule, Statement, TypeDefinition
+from vigilog.language.syntax import Declaration, Definition, Directive, Program, Rule, Statement, TypeDefinition
 
 NAME = "program"  # of a text that has no other
 
-_Kind = TypeVar("_Kind", TypeDefinition, Declaration, Directive, Rule)
+_Kind = TypeVar("_Kind", TypeDefinition, Declaration, Directive, Definition, Frame, Rule)
 
 
 def written(program: Program) -> Program:
     """A program as its texts have it, before it was checked; one that was not written, but made, as it is printed."""
+    modules = {definition.python: definition.text for definition in program.aggregates}
     try:
-        return _selected(program.texts, [(part.span.file, part.span.line, part.span.column) for part in _statements(program)])
+        found = _selected(program.texts, [(part.span.file, part.span.line, part.span.column) for part in _statements(program)])
     except KeyError:
-        return parse(show(program), NAME)
+        found = parse(show(program), NAME)
+    return with_modules(found, modules)
 
 
 def kept(program: Program) -> tuple[str, str]:
@@ -47,7 +51,10 @@ def kept(program: Program) -> tuple[str, str]:
     places = [(base_name(part.span.file), part.span.line, part.span.column) for part in _statements(program)]
     named = {file for file, _, _ in places}
     texts = {name: text for name, text in ((base_name(name), text) for name, text in program.texts.items()) if name in named}
-    return show(program), json.dumps({"texts": texts, "places": places}) if texts.keys() == named else ""
+    modules = {definition.python: definition.text for definition in program.aggregates if definition.text}
+    whole = texts.keys() == named
+    said = {"texts": texts if whole else {}, "places": places if whole else [], **({"modules": modules} if modules else {})}
+    return show(program), json.dumps(said) if whole or modules else ""
 
 
 def base_name(name: str) -> str:
@@ -57,15 +64,22 @@ def base_name(name: str) -> str:
 @lru_cache(maxsize=16)
 def read_again(printed: str, places: str) -> Program:
     """The checked program that is printed like this, with its places. Without them, or if they are those of another program, its places are those in what is printed."""
-    if places:
-        known = json.loads(places)
+    known = json.loads(places) if places else {}
+    modules = known.get("modules", {})
+    if known.get("places"):
         try:
-            found = check(_selected(known["texts"], [tuple(place) for place in known["places"]])).program
+            found = check(with_modules(_selected(known["texts"], [tuple(place) for place in known["places"]]), modules)).program
             if show(found) == printed:
                 return found
         except (ProgramError, KeyError):  # it was written for another version of the language; what is printed counts
             pass
-    return check(printed, NAME).program
+    return check(with_modules(parse(printed, NAME), modules)).program
+
+
+def with_modules(program: Program, modules: Mapping[str, str]) -> Program:
+    """The program whose Python classes are those of modules with these texts, where they are known."""
+    known = (replace(definition, text=definition.text or modules.get(definition.python, "")) for definition in program.aggregates)
+    return replace(program, aggregates=tuple(known))
 
 
 def making_room(program: Program, name: str) -> Program:
@@ -81,8 +95,17 @@ def making_room(program: Program, name: str) -> Program:
     def moved(parts: tuple[_Kind, ...]) -> tuple[_Kind, ...]:
         return tuple(replace(part, span=replace(part.span, file=new)) if part.span.file == old else part for part in parts)
 
+    defined = tuple(replace(definition, rules=moved(definition.rules)) for definition in moved(program.aggregates))
     texts = {new if name == old else name: text for name, text in program.texts.items()}
-    return Program(moved(program.types), moved(program.declarations), moved(program.directives), moved(program.rules), texts)
+    return Program(
+        moved(program.types),
+        moved(program.declarations),
+        moved(program.directives),
+        moved(program.rules),
+        texts,
+        aggregates=defined,
+        frames=moved(program.frames),
+    )
 
 
 def _selected(texts: Mapping[str, str], places: list[tuple[str, int, int]]) -> Program:
@@ -93,8 +116,12 @@ def _selected(texts: Mapping[str, str], places: list[tuple[str, int, int]]) -> P
     def of(kind: type[_Kind]) -> tuple[_Kind, ...]:
         return tuple(part for part in found if isinstance(part, kind))
 
-    return Program(of(TypeDefinition), of(Declaration), of(Directive), of(Rule), texts)
+    return Program(of(TypeDefinition), of(Declaration), of(Directive), of(Rule), texts, aggregates=of(Definition), frames=of(Frame))
 
 
 def _statements(program: Program) -> tuple[Statement, ...]:
-    return *program.types, *program.declarations, *program.directives, *program.rules
+    """What a program itself says; what its frames say stands there."""
+    defined: list[Statement] = []
+    for definition in program.aggregates:
+        defined += [definition, *definition.rules]
+    return *program.types, *own(program.declarations), *own(program.directives), *defined, *program.frames, *own(program.rules)

@@ -7,11 +7,14 @@ functor is undefined.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
 from vigilog.core.values import Type, Value
+
+if TYPE_CHECKING:
+    from vigilog.planning.applied import Applied
 
 Sql = exp.Expr
 Parameters = Mapping[str, str | float]
@@ -27,7 +30,19 @@ class Dialect(Protocol):
 
     def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql: ...
 
-    def test(self, op: str, args: Sequence[Sql]) -> Sql: ...
+    def test(self, op: str, args: Sequence[Sql], types: Sequence[Type]) -> Sql: ...
+
+    def component(self, sql: Sql, type_: Type, place: int) -> Sql:
+        """A component of a tuple, from 0."""
+
+    def applied(self, applied: Applied, args: Sequence[Sql]) -> Sql:
+        """An aggregate over a set."""
+
+    def members(self, sql: Sql, element: Type) -> Sql:
+        """A set as what its elements are read from: a table with a column `value` where subqueries are correlated, else an expression that gives rows."""
+
+    def member(self, sql: Sql, element: Type) -> Sql:
+        """The value of an element, from such a column."""
 
     def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None) -> Sql:
         """The aggregate over the rows of a SELECT."""

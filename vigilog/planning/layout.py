@@ -5,7 +5,7 @@ SQL does not tell `Edge` from `edge`, the language does; and a relation without 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 from vigilog.core.schema import PRESENT, distinct
@@ -16,9 +16,9 @@ from vigilog.language.syntax import Declaration, Program
 class Layout:
     """The SQL names of a program's relations and columns, and the columns' types. Tables may have a prefix of their own."""
 
-    def __init__(self, program: Program, prefix: str = "", functional: Collection[str] = ()) -> None:
-        """In relations that are `functional` the last column follows from the others."""
-        self.program, self.prefix, self.functional = program, prefix, functional
+    def __init__(self, program: Program, prefix: str = "", functional: Mapping[str, int] | None = None) -> None:
+        """In relations that are `functional` so many of the last columns follow from the others."""
+        self.program, self.prefix, self.functional = program, prefix, functional or {}
 
     @cached_property
     def tables(self) -> Mapping[str, str]:

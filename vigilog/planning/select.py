@@ -16,8 +16,9 @@ from sqlglot import exp
 
 from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import BOOLEAN, Type
+from vigilog.language.canonical import canonical
 from vigilog.language.functors import AGGREGATES, TOTAL
-from vigilog.language.safety import awaits, grounded_by, names_in, needs
+from vigilog.language.safety import awaits, decidable, grounded_by, names_in, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -28,17 +29,20 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    SetOf,
     Term,
     Truth,
+    Usage,
     Variable,
     Wildcard,
     atoms,
     names,
-    rename,
-    rename_literal,
+    rigid,
     subterms,
+    usage,
 )
 from vigilog.language.syntax import aggregates as aggregates_in
+from vigilog.planning.applied import Applied
 from vigilog.planning.dialect import Dialect, Parameters, Sql, call, defined, integer, is_null
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search, cheapest
@@ -74,6 +78,7 @@ class Selection:
     searches: tuple[Search, ...]
     undefined: tuple[exp.Select, ...]
     dialect: Dialect
+    whole: bool = False  # whether it reads a large relation as a whole
 
     @property
     def text(self) -> str:
@@ -110,7 +115,7 @@ def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice
     sql = query.finish([exp.alias_(value, column, quoted=True) for value, column in zip(values, columns, strict=True)])
     for alias, stage in builder.stages:
         sql = sql.with_(alias, as_=stage, copy=False)
-    return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), tuple(builder.undefined), dialect)
+    return Selection(sql, builder.parameters, tuple(dict.fromkeys(builder.searches)), tuple(builder.undefined), dialect, builder.whole)
 
 
 class _Builder:
@@ -123,6 +128,7 @@ class _Builder:
         self.undefined: list[exp.Select] = []
         self.stages: list[tuple[str, exp.Select]] = []
         self.aliases = 0
+        self.whole = False  # whether a large relation is read as a whole
 
     def alias(self) -> str:
         self.aliases += 1
@@ -221,7 +227,10 @@ class _Query:
         ):
             return False
         condition = self.exists(literal, self.builder.table(literal, index))
-        self.where.append(condition)
+        place = len(self.where)
+        while place and _EXCEPTION in self.where[place - 1].meta:  # hardly a row is left out, so that is asked last
+            place -= 1
+        self.where.insert(place, condition)
         return True
 
     def decided(self, literal: Literal) -> bool:
@@ -232,6 +241,8 @@ class _Query:
                 return True
             case Constraint(op="=", args=(Variable(), Aggregate())):
                 return False
+            case Constraint() if (use := usage(literal)) is not None:
+                return self.used(literal, use)
             case Constraint(op="=", args=(left, right)):
                 for variable, term in ((left, right), (right, left)):
                     if isinstance(variable, Variable) and variable.name not in self.env and self.known(term):
@@ -239,12 +250,20 @@ class _Query:
                         if sum(1 for _ in self.env[variable.name].walk()) > LARGE_EXPRESSION:
                             self.stage([])
                         return True
+                    if (
+                        isinstance(variable, Functor)
+                        and not self.known(variable)
+                        and self.known(term)
+                        and all(map(self.known, rigid(variable)))
+                    ):
+                        self.bind(variable, self.guarded(term))
+                        return True
             case Negation() | Constraint():
                 pass
             case Atom():
                 return False
-            case Disjunction():
-                raise AssertionError("normalization leaves a disjunction only as the whole body of an aggregate")
+            case Disjunction() | SetOf():
+                raise AssertionError("normalization leaves a disjunction only as the whole body of an aggregate, and no setof")
             case _:
                 assert_never(literal)
         if not self.known_literal(literal):
@@ -255,11 +274,72 @@ class _Query:
         else:
             constraint = literal.literal if isinstance(literal, Negation) else literal
             assert isinstance(constraint, Constraint)
-            condition = self.builder.dialect.test(constraint.op, [self.guarded(arg) for arg in constraint.args])
+            if (use := usage(constraint)) is not None and constraint.op != "member":
+                self.where.append(exp.Not(this=self.result_is(Applied(constraint, use))))
+                return True
+            args = constraint.args
+            condition = self.builder.dialect.test(constraint.op, [self.guarded(arg) for arg in args], [_type(arg) for arg in args])
             if constraint.op == "match" and not isinstance(constraint.args[0], Constant):
                 self.require(condition)
             self.where.append(exp.Not(this=exp.Paren(this=condition)) if isinstance(literal, Negation) else condition)
         return True
+
+    # -- sets and tuples
+
+    def used(self, literal: Constraint, use: Usage) -> bool:
+        """Adds `member`, or an aggregate over a set, if what it is computed from is known."""
+        if not decidable(literal, self.known):
+            return False
+        dialect = self.builder.dialect
+        if literal.op == "member" and self.known(use.results[0]):
+            args = literal.args
+            self.where.append(dialect.test("member", [self.guarded(arg) for arg in args], [_type(arg) for arg in args]))
+        elif literal.op == "member" and literal.definition is None:
+            self.bind(use.results[0], self.each(self.guarded(use.given[0]), _type(use.given[0]).parts[0]))
+        else:
+            applied = Applied(literal, use)
+            value = dialect.applied(applied, [self.guarded(arg) for arg in use.given])
+            if not applied.single:
+                whole = use.results[0] if len(use.results) == 1 else Functor("()", use.results, applied.element)
+                self.bind(whole, self.each(value, applied.element))
+                return True
+            alias = self.stage([exp.alias_(value, "result", quoted=True)])  # so that it is computed once
+            result = exp.column("result", alias, quoted=True)
+            if literal.op == "sum" and literal.definition is None:
+                self.require(result)
+            else:
+                self.where.append(defined(result))
+            self.bind(use.results[0], result)
+        return True
+
+    def result_is(self, applied: Applied) -> Sql:
+        """The condition that an aggregate over a set gives a result; where it gives none at all, NULL."""
+        dialect, use = self.builder.dialect, applied.use
+        value = dialect.applied(applied, [self.guarded(arg) for arg in use.given])
+        wanted = use.results[0] if len(use.results) == 1 else Functor("()", use.results, applied.element)
+        if applied.single:
+            return exp.Paren(this=exp.EQ(this=value, expression=self.guarded(wanted)))
+        return exp.Paren(this=dialect.test("member", [self.guarded(wanted), value], [applied.element, applied.type]))
+
+    def each(self, collected: Sql, element: Type) -> Sql:
+        """An element of a set: a row for each."""
+        dialect = self.builder.dialect
+        if dialect.correlates:
+            alias = self.builder.alias()
+            self.tables.append((dialect.members(collected, element), alias))
+            return dialect.member(exp.column("value", alias, quoted=True), element)
+        alias = self.stage([exp.alias_(dialect.members(collected, element), "value", quoted=True)])
+        return dialect.member(exp.column("value", alias, quoted=True), element)
+
+    def bind(self, term: Term, value: Sql) -> None:
+        """Equates a term with a value: what is free in it takes its value from there."""
+        if isinstance(term, Variable) and term.name not in self.env:
+            self.env[term.name] = value
+        elif isinstance(term, Functor) and term.name == "()" and not self.known(term):
+            for place, arg in enumerate(term.args):
+                self.bind(arg, self.builder.dialect.component(value.copy(), _type(term), place))
+        else:
+            self.where.append(exp.EQ(this=value, expression=self.guarded(term)))
 
     # -- what is known
 
@@ -449,7 +529,7 @@ class _Query:
         groups: dict[object, list[Aggregate]] = {}
         places: list[tuple[object, int]] = []
         for number, aggregate in enumerate(aggregates):
-            alike = _canonical(aggregate, self.scope)
+            alike = canonical(aggregate, self.scope)
             key = alike.body if _packable(alike, self.scope) else number
             places.append((key, len(groups.setdefault(key, []))))
             groups[key].append(alike if key is alike.body else aggregate)
@@ -474,7 +554,8 @@ class _Query:
     def grouped(self, aggregates: list[Aggregate]) -> list[Sql]:
         """Each aggregate as a table of its values for all groups at once, joined from the left: no subquery sees another's rows.
 
-        Where the aggregate's body does not bind the outer variables by itself, the bindings so far are joined into it.
+        Where the aggregate's body does not bind the outer variables by itself, the bindings so far are joined into it first. Where it does, but by several of its atoms, its atoms are joined with
+        each other first: what single atoms have for the bindings are far more rows, in all combinations, than the join has.
         """
         alias = self.stage([])
         around, _ = self.tables[0]
@@ -483,10 +564,15 @@ class _Query:
         for aggregate in aggregates:
             keys = sorted(needs(aggregate, self.scope))
             inner = _Query(self.builder, {}, self.scope | names_in(aggregate), wanted={*keys, *_target(aggregate)})
-            large = any(atom.relation in self.builder.choice.large for atom, _ in atoms(aggregate.body))
-            if (large and keys) or not set(keys) <= grounded_by(aggregate.body, set(), inner.scope):
-                inner.take_bindings(around, {key: self.env[key].name for key in keys})
-            value = inner.aggregated(aggregate)
+            large = bool(keys) and any(atom.relation in self.builder.choice.large for atom, _ in atoms(aggregate.body))
+            bindings = {key: self.env[key].name for key in keys}
+            known = set(keys) <= grounded_by(aggregate.body, set(), inner.scope)
+            apart = known and large and not any(set(keys) <= names(literal) for literal in aggregate.body if isinstance(literal, Atom))
+            if (large and not apart) or not known:
+                inner.take_bindings(around, bindings)
+            value = inner.aggregated(aggregate, whole=apart)
+            if apart:
+                inner.keep_bindings(around, bindings)
             columns = [exp.alias_(value, "a", quoted=True)]
             columns += [exp.alias_(inner.env[key].copy(), f"k{number}", quoted=True) for number, key in enumerate(keys)]
             sql = inner.finish(columns)
@@ -508,13 +594,20 @@ class _Query:
         self.tables.append((distinct_.from_(table), alias))
         self.env = {name: exp.column(column, alias, quoted=True) for name, column in columns.items()}
 
-    def aggregated(self, aggregate: Aggregate) -> Sql:
-        """Solves an aggregate's body; gives the aggregate over its bindings."""
+    def keep_bindings(self, around: exp.Expr, columns: Mapping[str, str]) -> None:
+        """Keeps what agrees with the bindings of a SELECT's columns."""
+        found = dict(self.env)
+        self.take_bindings(around, columns)
+        self.where += [exp.EQ(this=found[name].copy(), expression=self.env[name].copy()) for name in columns]
+        self.env = found
+
+    def aggregated(self, aggregate: Aggregate, *, whole: bool = False) -> Sql:
+        """Solves an aggregate's body; gives the aggregate over its bindings. With `whole` even large relations are read as a whole."""
         match aggregate.body:
             case (Disjunction(branches=ways, apart=apart),):
                 self.either(ways, apart=apart)
             case body:
-                self.solve_inside(body)
+                self.solve_inside(body, whole=whole)
         return self.aggregate_of(aggregate)
 
     def aggregate_of(self, aggregate: Aggregate) -> Sql:
@@ -548,11 +641,13 @@ class _Query:
         self.tables, self.where = [(exp.union(*selects, distinct=not apart), alias)], []
         self.env |= {name: exp.column(f"v{i}", alias, quoted=True) for i, name in enumerate(columns)}
 
-    def solve_inside(self, body: tuple[Literal, ...]) -> None:
+    def solve_inside(self, body: tuple[Literal, ...], *, whole: bool = False) -> None:
         """Solves an aggregate's body; its atoms read whole relations, and never the recent rows of a rule's own atoms."""
         choice = self.builder.choice
         self.counting = True
-        self.builder.choice = Choice(rows=choice.rows, distinct=choice.distinct, prefix=choice.prefix, large=choice.large)
+        self.builder.whole |= whole
+        large = () if whole else choice.large
+        self.builder.choice = Choice(rows=choice.rows, distinct=choice.distinct, prefix=choice.prefix, large=large)
         self.solve(body)
         self.builder.choice = choice
 
@@ -576,6 +671,8 @@ def _table(source: str | Sql, alias: str) -> exp.Expr:
     named = exp.TableAlias(this=exp.to_identifier(alias))
     if isinstance(source, str):
         return exp.Table(this=exp.to_identifier(source, quoted=True), alias=named)
+    if isinstance(source, exp.Anonymous):  # a function that gives rows
+        return exp.Table(this=source.copy(), alias=named)
     return exp.Subquery(this=source.copy(), alias=named)
 
 
@@ -602,38 +699,12 @@ def _asked(literal: Literal) -> set[str]:
     return names(literal, into_aggregates=True)
 
 
-def _canonical(aggregate: Aggregate, scope: set[str]) -> Aggregate:
-    """The aggregate with its own variables, and `_`, named in their order, so that bodies that say the same are equal."""
-    own: dict[str, Term] = {}
-
-    def named(literal: Literal) -> Literal:
-        match literal:
-            case Disjunction():
-                return replace(literal, branches=tuple(tuple(map(named, branch)) for branch in literal.branches))
-            case Negation() | Constraint() | Truth():
-                return literal
-            case Atom():
-                pass
-            case _:
-                assert_never(literal)
-        args: list[Term] = []
-        for arg in literal.args:
-            name = arg.name if isinstance(arg, Variable) else f"_{len(own)}"
-            mine = isinstance(arg, Wildcard) or (isinstance(arg, Variable) and name not in scope)
-            args.append(own.setdefault(name, Variable(f"own {len(own)}", arg.type)) if mine else arg)
-        return replace(literal, args=tuple(args))
-
-    body = tuple(named(literal) for literal in aggregate.body)
-    target = None if aggregate.target is None else rename(aggregate.target, own)
-    return replace(aggregate, target=target, body=tuple(rename_literal(literal, own) for literal in body))
-
-
 def _packable(aggregate: Aggregate, scope: set[str]) -> bool:
     """Whether an aggregate can go into a list with others: JSON keeps its value, and it leaves out no binding."""
     plain = aggregate.target is None or (isinstance(aggregate.target, Variable) and aggregate.target.name not in scope)
     target = None if aggregate.target is None else aggregate.target.type
     kinds = {type_.kind for type_ in (aggregate.type, target) if type_ is not None}
-    return plain and not kinds & {"float"} and not any(True for literal in aggregate.body for _ in aggregates_in(literal))
+    return plain and not kinds & {"float", "set", "tuple"} and not any(True for literal in aggregate.body for _ in aggregates_in(literal))
 
 
 def _target(aggregate: Aggregate) -> set[str]:

@@ -5,6 +5,7 @@
 | symbol, number, float, boolean, date, timestamp | string, bigint, double, boolean, date, timestamp |
 | unsigned | decimal(20,0) |
 | decimal(p,s) | decimal(p,s) |
+| set<T>, (T, U) | array<T>, sorted; struct<_1: T, _2: U> |
 
 The `try_` functions give NULL where ANSI mode would fail. What Spark's SQL cannot say exactly calls a Python function whose name begins with `v_`;
 a dialect knows those its statements use.
@@ -19,8 +20,11 @@ from typing import Literal
 
 from sqlglot import exp
 
+from vigilog.core.sets import Set
 from vigilog.core.values import FLOAT, NUMBER, Type, Value
+from vigilog.planning.applied import Applied
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
+from vigilog.planning.sqlite import spelled as type_spelled
 from vigilog.spark.types import TIMESTAMP_PATTERN, spark_type
 
 
@@ -28,10 +32,11 @@ from vigilog.spark.types import TIMESTAMP_PATTERN, spark_type
 class PythonFunction:
     """A functor, test or aggregate that Python computes."""
 
-    kind: Literal["functor", "match", "sum", "mean"]
+    kind: Literal["functor", "match", "sum", "mean", "applied"]
     functor: str
     args: tuple[Type, ...]
     result: Type
+    applied: Applied | None = None
 
 
 class SparkDialect:
@@ -48,6 +53,10 @@ class SparkDialect:
     def constant(self, value: Value, type_: Type) -> Sql:
         if type_.kind == "boolean":
             return exp.true() if value else exp.false()
+        if isinstance(value, Set):
+            return cast(call("array", *(self.constant(each, type_.parts[0]) for each in value)), spark_type(type_))
+        if isinstance(value, tuple):
+            return _struct([self.constant(each, part) for each, part in zip(value, type_.parts, strict=True)])
         return cast(exp.Literal.string(type_.text(value)), spark_type(type_))
 
     def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql:
@@ -62,6 +71,16 @@ class SparkDialect:
             return self._let(args, _substring)
         if name == "to_string":
             return self._to_string(arg_types[0], args[0])
+        if name == "()":
+            return self._strict(args, _struct)
+        if name == "{}":
+            return self._strict(args, lambda given: cast(_sorted(call("array_distinct", call("array", *given))), spark_type(type_)))
+        if name == "{|}":
+            return self._strict(args, lambda given: _sorted(call("array_union", given[1], call("array", given[0]))))
+        if name in ("union", "minus"):
+            return _sorted(call("array_union" if name == "union" else "array_except", *args))
+        if name == "size":
+            return cast(call("size", *args), "bigint")
         if name.startswith("to_"):
             return self._convert(name, type_, arg_types[0], args[0])
         if kinds == {"number"} and name in _INTEGER:
@@ -103,7 +122,7 @@ class SparkDialect:
         return self._python("functor", name, (from_type,), type_, [arg])
 
     def _to_string(self, type_: Type, arg: Sql) -> Sql:
-        if type_.kind == "float":
+        if type_.kind in ("float", "set", "tuple"):
             return self._python("functor", "to_string", (type_,), Type("symbol"), [arg])
         if type_.kind == "timestamp":
             return call("date_format", arg, TIMESTAMP_PATTERN)
@@ -113,7 +132,22 @@ class SparkDialect:
         """A value's canonical text."""
         return self._to_string(type_, arg)
 
-    def test(self, op: str, args: Sequence[Sql]) -> Sql:
+    def component(self, sql: Sql, type_: Type, place: int) -> Sql:
+        return exp.Dot(this=exp.Paren(this=sql), expression=exp.to_identifier(f"_{place + 1}"))
+
+    def applied(self, applied: Applied, args: Sequence[Sql]) -> Sql:
+        self.functions.setdefault(applied.name, PythonFunction("applied", applied.name, applied.types, applied.type, applied))
+        return call(applied.name, *args)
+
+    def members(self, sql: Sql, element: Type) -> Sql:
+        return call("explode", sql)
+
+    def member(self, sql: Sql, element: Type) -> Sql:
+        return sql
+
+    def test(self, op: str, args: Sequence[Sql], types: Sequence[Type]) -> Sql:
+        if op == "member":
+            return call("array_contains", args[1], args[0])
         if op == "contains":
             return call("contains", args[1], args[0])
         if op == "match":
@@ -131,6 +165,10 @@ class SparkDialect:
 
     def as_it_is(self, type_: Type, target_type: Type, result: Sql) -> Sql:
         return result
+
+    def collected(self, type_: Type, target_type: Type, result: Sql) -> Sql:
+        """The set, unless it is empty."""
+        return case(binary(exp.GT, call("size", result), integer(0)), result.copy())
 
     def summed(self, type_: Type, target_type: Type, result: Sql) -> Sql:
         if target_type.kind == "float":
@@ -163,9 +201,18 @@ class SparkDialect:
     def _python(
         self, kind: Literal["functor", "match", "sum", "mean"], functor: str, args: tuple[Type, ...], result: Type, given: Sequence[Sql]
     ) -> Sql:
-        spelled = {"/": "divide", "%": "modulo", "^": "power", "+": "add", "-": "subtract", "*": "multiply"}.get(functor, functor)
-        parts = [kind, spelled, *map(str, args), str(result)]
-        name = "v_" + "_".join(part.replace("(", "_").replace(",", "_").replace(")", "") for part in parts)
+        spelled = {
+            "/": "divide",
+            "%": "modulo",
+            "^": "power",
+            "+": "add",
+            "-": "subtract",
+            "*": "multiply",
+            "()": "tuple",
+            "{}": "set",
+            "{|}": "added",
+        }.get(functor, functor)
+        name = "v_" + "_".join([kind, spelled, *map(type_spelled, (*args, result))])
         self.functions.setdefault(name, PythonFunction(kind, functor, args, result))
         return call(name, *given)
 
@@ -215,6 +262,7 @@ AGGREGATES: dict[str, Aggregated] = {
     "min": Aggregated(lambda _, target: call("min", target), SparkDialect.as_it_is),
     "max": Aggregated(lambda _, target: call("max", target), SparkDialect.as_it_is),
     "mean": Aggregated(_mean, SparkDialect.averaged),
+    "setof": Aggregated(lambda _, target: _sorted(call("collect_set", target)), SparkDialect.collected),
 }
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "%": "try_mod"}
@@ -224,6 +272,14 @@ _LOGICAL: dict[str, type[exp.Binary]] = {"land": exp.BitwiseAnd, "lor": exp.Bitw
 _SHIFTS = {"bshl": "shiftleft", "bshr": "shiftright", "bshru": "shiftrightunsigned"}
 _INTEGER = (*_TRY, "neg", "/", *_BITS, "bnot", *_SHIFTS, *_LOGICAL, "lnot")
 _FLOAT = (*_PLAIN, "/", "neg")
+
+
+def _struct(parts: Sequence[Sql]) -> Sql:
+    return call("named_struct", *(each for number, part in enumerate(parts, start=1) for each in (f"_{number}", part)))
+
+
+def _sorted(sql: Sql) -> Sql:
+    return call("array_sort", sql)
 
 
 def cast(sql: Sql, type_: str) -> Sql:

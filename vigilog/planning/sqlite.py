@@ -7,6 +7,7 @@
 | boolean | INTEGER 0 or 1 |
 | date, timestamp | TEXT in the canonical form, which sorts by time |
 | decimal(p,s) | INTEGER, times 10^s |
+| set<T>, (T, U) | BLOB, which sorts as they do (`sortable.py`) |
 
 Integer arithmetic that overflows becomes REAL in SQLite, which `typeof` shows. What SQL cannot say exactly calls a Python function; the
 names of these begin with `v_`, a dialect knows those its statements use.
@@ -15,6 +16,7 @@ names of these begin with `v_`, a dialect knows those its statements use.
 from __future__ import annotations
 
 import datetime
+import json
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -22,10 +24,14 @@ from typing import Any, assert_never
 
 from sqlglot import exp
 
-from vigilog.core.values import NUMBER, TIMESTAMP, Kind, Type, Value
+from vigilog.core.sets import MOST_ELEMENTS, too_many
+from vigilog.core.values import FLOAT, NUMBER, TIMESTAMP, UNSIGNED, Kind, Type, Value
+from vigilog.language import accumulators
 from vigilog.language.functors import apply, exact_sum
 from vigilog.language.patterns import matches
+from vigilog.planning.applied import Applied
 from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integer
+from vigilog.planning.sortable import from_bytes, to_bytes
 
 OFFSET = 2**63
 AFFINITY: dict[Kind, str] = {
@@ -37,6 +43,8 @@ AFFINITY: dict[Kind, str] = {
     "date": "TEXT",
     "timestamp": "TEXT",
     "decimal": "INTEGER",
+    "set": "BLOB",
+    "tuple": "BLOB",
 }
 
 
@@ -53,6 +61,8 @@ def encoder(type_: Type) -> Callable[[Any], Any] | None:
             return TIMESTAMP.text
         case "decimal":
             return lambda value: int(value.scaleb(type_.scale))
+        case "set" | "tuple":
+            return to_bytes(type_)
         case "symbol" | "number" | "float":
             return None
         case _:
@@ -72,6 +82,8 @@ def decoder(type_: Type) -> Callable[[Any], Any] | None:
             return datetime.datetime.fromisoformat
         case "decimal":
             return lambda stored: Decimal(stored).scaleb(-type_.scale)
+        case "set" | "tuple":
+            return from_bytes(type_)
         case "symbol" | "number" | "float":
             return None
         case _:
@@ -86,18 +98,19 @@ class SqliteDialect:
     counts_itself = True
 
     def __init__(self) -> None:
+        self.aggregates: dict[str, type] = dict(AGGREGATE_CLASSES)
         self.functions: dict[str, tuple[int, Callable[..., Any]]] = {
             "v_match": (2, _match),
             "v_sum": (3, _sum),
             "v_mean": (4, _mean),
+            "v_units": (2, lambda high, low: str(_total(high, low))),
             "v_whole": (1, lambda stored: stored if isinstance(stored, int) else None),
             "v_finite": (1, lambda stored: stored if stored is not None and math.isfinite(stored) else None),
         }
 
     def _function(self, name: str, type_: Type, arg_types: Sequence[Type]) -> str:
         """The name of the Python function for a functor over given types, made when first asked for."""
-        parts = [_SPELLED.get(name, name), *(str(t) for t in (*arg_types, type_))]
-        key = "v_" + "_".join(part.replace("(", "_").replace(",", "_").replace(")", "") for part in parts)
+        key = "v_" + "_".join([_SPELLED.get(name, name), *(spelled(t) for t in (*arg_types, type_))])
         if key not in self.functions:
             self.functions[key] = (len(arg_types), _encoded(name, type_, tuple(arg_types)))
         return key
@@ -157,7 +170,42 @@ class SqliteDialect:
         result = exp.Paren(this=binary(exp.Add, kind(this=exp.Paren(this=args[0]), expression=exp.Paren(this=args[1]), typed=True), zero))
         return _once(result, lambda part: binary(exp.LTE, call("abs", part), exp.Literal.number("1.7976931348623157e308")), "v_finite")
 
-    def test(self, op: str, args: Sequence[Sql]) -> Sql:
+    def component(self, sql: Sql, type_: Type, place: int) -> Sql:
+        key = f"v_component_{place}_{spelled(type_)}"
+        take, encode = from_bytes(type_), encoder(type_.parts[place]) or _same
+        self.functions.setdefault(key, (1, lambda stored: None if stored is None else encode(take(stored)[place])))
+        return call(key, sql)
+
+    def applied(self, applied: Applied, args: Sequence[Sql]) -> Sql:
+        decoders, encode = [decoder(type_) or _same for type_ in applied.types], encoder(applied.type) or _same
+
+        def function(*stored: Any) -> Any:
+            if None in stored:
+                return None
+            result = applied.compute([decode(arg) for decode, arg in zip(decoders, stored, strict=True)])
+            return None if result is None else encode(result)
+
+        self.functions.setdefault(applied.name, (len(args), function))
+        return call(applied.name, *args)
+
+    def members(self, sql: Sql, element: Type) -> Sql:
+        key = f"v_members_{spelled(element)}"
+        self.functions.setdefault(key, (1, _members(element)))
+        return call("json_each", call(key, sql))
+
+    def member(self, sql: Sql, element: Type) -> Sql:
+        if element.kind not in ("float", "set", "tuple"):
+            return sql
+        key = f"v_member_{spelled(element)}"
+        take, encode = from_bytes(element), encoder(element) or _same
+        self.functions.setdefault(key, (1, lambda stored: encode(take(bytes.fromhex(stored)))))
+        return call(key, sql)
+
+    def test(self, op: str, args: Sequence[Sql], types: Sequence[Type]) -> Sql:
+        if op == "member":
+            key, element, collected = f"v_is_member_{spelled(types[0])}", decoder(types[0]) or _same, from_bytes(types[1])
+            self.functions.setdefault(key, (2, lambda x, s: None if x is None or s is None else element(x) in collected(s)))
+            return call(key, *args)
         if op == "contains":
             return binary(exp.GT, call("instr", args[1], args[0]), integer(0))
         if op == "match":
@@ -165,6 +213,9 @@ class SqliteDialect:
         return binary(COMPARISONS[op], *args)
 
     def aggregate(self, op: str, type_: Type, target_type: Type | None, target: Sql | None) -> Sql:
+        if op == "setof":
+            assert target_type is not None, "a set is collected of something"
+            self.aggregates.setdefault(f"v_setof_{spelled(target_type)}", _collecting(target_type))
         return AGGREGATES[op](type_, target_type or NUMBER, exp.Star() if target is None else target)
 
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
@@ -188,6 +239,8 @@ def _constant(value: Value, type_: Type) -> Sql:
     stored: Any = encode(value) if encode else value
     if isinstance(stored, str):
         return exp.Literal.string(stored)
+    if isinstance(stored, bytes):
+        return exp.HexString(this=stored.hex())
     if isinstance(stored, float):
         return exp.Literal.number(repr(stored)) if stored >= 0 else exp.Paren(this=exp.Neg(this=exp.Literal.number(repr(-stored))))
     if stored == -OFFSET:  # SQLite reads 9223372036854775808 as REAL before it sees the sign
@@ -222,6 +275,7 @@ AGGREGATES: dict[str, Callable[[Type, Type, Sql], Sql]] = {
     "min": lambda _, __, target: call("min", target),
     "max": lambda _, __, target: call("max", target),
     "mean": _mean_of,
+    "setof": lambda _, target_type, target: call(f"v_setof_{spelled(target_type)}", target),
 }
 
 _ARITHMETIC: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}
@@ -260,7 +314,56 @@ def _once(sql: Sql, condition: Callable[[Sql], Sql], function: str) -> Sql:
 
 # -- functions that SQLite calls back
 
-_SPELLED = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "modulo", "^": "power"}
+_SPELLED = {
+    "+": "add",
+    "-": "subtract",
+    "*": "multiply",
+    "/": "divide",
+    "%": "modulo",
+    "^": "power",
+    "()": "tuple",
+    "{}": "set",
+    "{|}": "added",
+}
+
+
+def spelled(type_: Type) -> str:
+    """A type as a part of a function's name.
+
+    >>> spelled(Type("set", parts=(Type("decimal", 6, 2),)))
+    'setLdecimalP6_2QG'
+    """
+    return str(type_).replace(" ", "").translate(str.maketrans("<>(),", "LGPQ_"))
+
+
+def _members(element: Type) -> Callable[[bytes | None], str | None]:
+    """From a stored set to a JSON array of its elements as they are stored; of those that JSON does not keep, their bytes."""
+    collected, encode = from_bytes(Type("set", parts=(element,))), encoder(element) or _same
+    if element.kind in ("float", "set", "tuple"):
+        to = to_bytes(element)
+        return lambda stored: None if stored is None else json.dumps([to(each).hex() for each in collected(stored)])
+    return lambda stored: None if stored is None else json.dumps([encode(each) for each in collected(stored)])
+
+
+def _collecting(element: Type) -> type:
+    """An aggregate that collects a set of values of a type."""
+    to, decode = to_bytes(element), decoder(element)
+
+    class Collecting:
+        def __init__(self) -> None:
+            self.found: set[Any] = set()
+
+        def step(self, value: Any) -> None:
+            if value is not None:
+                self.found.add(value)
+
+        def finalize(self) -> bytes | None:
+            if len(self.found) > MOST_ELEMENTS:
+                raise too_many(len(self.found))
+            parts = map(to, self.found if decode is None else map(decode, self.found))
+            return b"".join(b"\1" + part for part in sorted(parts)) + b"\0" if self.found else None
+
+    return Collecting
 
 
 def _encoded(name: str, type_: Type, arg_types: tuple[Type, ...]) -> Callable[..., Any]:
@@ -346,7 +449,42 @@ class _UnsignedMean(_UnsignedSum):
         return float(self.total) / self.count if self.count else None
 
 
+class _Units:
+    """The exact sum of numbers of a type, as the state of a group has it."""
+
+    type: Type
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.decode = decoder(self.type) or _same
+
+    def step(self, value: Any) -> None:
+        self.total += accumulators.units(self.type, self.decode(value))
+
+    def finalize(self) -> str:
+        return accumulators.written(self.type, self.total)
+
+
+class _FloatUnits(_Units):
+    type = FLOAT
+
+
+class _UnsignedUnits(_Units):
+    type = UNSIGNED
+
+
+def kept_part(op: str, type_: Type, column: str) -> str:
+    """The SQL for what the state of a group has of a column; see `rewriting/maintenance/group.py`."""
+    if op != "sum":
+        return f"{op}({column})"
+    if type_.kind in ("float", "unsigned"):
+        return f"v_units_{type_.kind}({column})"
+    return f"v_units(sum({column} >> 31), sum({column} & {2**31 - 1}))"
+
+
 AGGREGATE_CLASSES: dict[str, type] = {
+    "v_units_float": _FloatUnits,
+    "v_units_unsigned": _UnsignedUnits,
     "v_sum_float": _FloatSum,
     "v_mean_float": _FloatMean,
     "v_sum_unsigned": _UnsignedSum,

@@ -1,7 +1,7 @@
 """The calls of docs/protocol.md as types: what each takes, and what it answers. The service writes them, the client reads them, and the OpenAPI document is drawn from them.
 
 >>> from vigilog.protocol.messages import read, write
->>> write(Told(7, {"closure": Counts(3, 0)}))
+>>> write(Receipt(7, {"closure": Counts(3, 0)}))
 b'{"tx":7,"views":{"closure":{"plus":3,"minus":0}}}'
 >>> read(b'{"goal": "p(x)", "at": -1}', Question, "question")
 Traceback (most recent call last):
@@ -15,31 +15,34 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from vigilog.protocol.messages import Column, Position, Row, Rows, Said, Sides
+from vigilog.protocol.messages import Column, ErrorBody, Position, Row, Rows, Sides
 
 ARROW = "application/vnd.apache.arrow.stream"
 NOT_NOW = (429, 503)  # statuses of calls that may go well a little later
 
 
 class Refused(Struct, frozen=True):
-    error: Said
+    error: ErrorBody
 
 
 # -- transactions
 
 
+Told = Row | dict[str, Any]  # a row in the order of its columns, or by their names
+
+
 class Update(Struct, frozen=True, forbid_unknown_fields=True):
-    old: Row
-    new: Row
+    old: Told
+    new: Told
 
 
 class Transaction(Struct, frozen=True, forbid_unknown_fields=True):
     """What is done to base relations, each with its rows."""
 
-    insert: dict[str, list[Row]] | UnsetType = UNSET
-    delete: dict[str, list[Row]] | UnsetType = UNSET
-    upsert: dict[str, list[Row]] | UnsetType = UNSET
-    delete_key: dict[str, list[Row]] | UnsetType = UNSET
+    insert: dict[str, list[Told]] | UnsetType = UNSET
+    delete: dict[str, list[Told]] | UnsetType = UNSET
+    upsert: dict[str, list[Told]] | UnsetType = UNSET
+    delete_key: dict[str, list[Told]] | UnsetType = UNSET
     update: dict[str, list[Update]] | UnsetType = UNSET
 
 
@@ -50,9 +53,21 @@ class Counts(Struct, frozen=True):
     minus: int
 
 
-class Told(Struct, frozen=True):
+class Triggered(Struct, frozen=True):
+    """What triggers did to a base relation."""
+
+    insert: Rows
+    delete: Rows
+
+
+class Receipt(Struct, frozen=True, omit_defaults=True):
+    """A transaction: how many rows views gained and lost; what alerts say of it, and what triggers did; of a definition, what is doubtful."""
+
     tx: Position
     views: dict[str, Counts]
+    alerts: list[dict[str, Any]] = []
+    triggered: dict[str, Triggered] = {}
+    warnings: list[str] = []
 
 
 class Addressee(Struct, frozen=True):
@@ -63,12 +78,28 @@ class Addressee(Struct, frozen=True):
     views: dict[str, Sides]
 
 
-class Preview(Struct, frozen=True):
+class Preview(Struct, frozen=True, omit_defaults=True):
     """What a dry run answers."""
 
     tx: Position
     views: dict[str, Sides]
     subscriptions: list[Addressee]
+    alerts: list[dict[str, Any]] = []
+    triggered: dict[str, Triggered] = {}
+
+
+class Acknowledged(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of an alert's relation, or the values of the alert's key, that somebody has seen."""
+
+    row: Row
+
+
+class Violations(Struct, frozen=True):
+    """The present violations of all constraints that the caller may read, with why."""
+
+    db: str
+    tx: Position
+    violations: list[dict[str, Any]]
 
 
 class Definition(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +119,19 @@ class Load(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     options: dict[str, str] = {}
 
 
+class Refresh(Struct, frozen=True, forbid_unknown_fields=True):
+    """Domains that are to be asked anew."""
+
+    domains: list[str]
+
+
+class Overrides(Struct, frozen=True):
+    """The updates of views that were not withdrawn: `id`, `relation`, and what it inserts or deletes."""
+
+    tx: int
+    overrides: list[dict[str, Any]]
+
+
 # -- views and questions
 
 
@@ -98,10 +142,18 @@ class View(Struct, frozen=True):
     strategy: str | None = None
 
 
-class Views(Struct, frozen=True):
+class ViewList(Struct, frozen=True):
     db: str
     tx: Position
     views: list[View]
+
+
+class Objects(Struct, frozen=True):
+    """The objects of a view frame, nested as it says."""
+
+    db: str
+    tx: Position
+    objects: list[dict[str, Any]]
 
 
 class Rowset(Struct, frozen=True):
@@ -109,6 +161,15 @@ class Rowset(Struct, frozen=True):
     tx: Position
     columns: list[Column]
     rows: Rows
+
+
+class NamedRowset(Struct, frozen=True):
+    """The same with `rows=objects`."""
+
+    db: str
+    tx: Position
+    columns: list[Column]
+    rows: list[dict[str, Any]]
 
 
 class Change(Struct, frozen=True):

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.errors import DataError, Refused, VigilogError
 from vigilog.core.values import Type
 
 S = TypeVar("S")
@@ -81,6 +81,8 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     view: str | None = None
     views: list[str] | None = None
     query: str | None = None
+    alert: str | None = None
+    frame: str | None = None
     bind: dict[str, Any] = {}
     start: Position | UnsetType | None = field(default=UNSET, name="from")
     db: str | None = None
@@ -91,8 +93,12 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     snapshot: Literal["json", "fetch"] = "json"
 
     def __post_init__(self) -> None:
-        if sum(part is not None for part in (self.view, self.views, self.query)) != 1:
-            raise ValueError("a subscription has one of view, views and query")
+        if sum(part is not None for part in (self.view, self.views, self.query, self.alert, self.frame)) != 1:
+            raise ValueError("a subscription has one of view, views, query, alert and frame")
+        if self.frame is not None and (self.qos.precision != "rows" or self.snapshot != "json"):
+            raise ValueError("objects are patched by rows; precision and snapshot go with views")
+        if self.alert is not None and (self.qos.coalesce or self.qos.precision != "rows" or self.snapshot != "json"):
+            raise ValueError("an alert tells each of its reports; coalesce, precision and snapshot go with views")
         if self.views is not None and (not self.views or len(set(self.views)) < len(self.views)):
             raise ValueError("views are one or more different views")
         if isinstance(self.start, int) and not 0 <= self.start <= MOST:
@@ -150,6 +156,7 @@ class Subscribed(Struct, frozen=True, omit_defaults=True):
     db: str
     tx: Position
     views: dict[str, Described] = {}
+    frame: dict[str, Any] = {}  # of a view frame its structure, as `protocol/shapes.py` reads it
 
 
 class Snapshot(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -181,15 +188,32 @@ class Stale(Struct, frozen=True):
     since: Position
 
 
-class Said(Struct, frozen=True):
-    """An error as it is told."""
+class ErrorBody(Struct, frozen=True, omit_defaults=True):
+    """An error as it is told. Of a transaction that conditions refuse, what they say of it: a constraint with its rows and why they hold, or triggers that disagree, or have no end."""
 
     code: str
     message: str
+    constraint: str | UnsetType = UNSET
+    rows: Rows | UnsetType = UNSET
+    more: int | UnsetType = UNSET
+    place: str | UnsetType = UNSET
+    why: list[dict[str, Any]] | UnsetType = UNSET
+    others: dict[str, Rows] | UnsetType = UNSET
+    triggers: list[str] | UnsetType = UNSET
+    relation: str | UnsetType = UNSET
+    row: Row | UnsetType = UNSET
+    key: Row | UnsetType = UNSET
+    chain: list[list[str]] | UnsetType = UNSET
 
     @classmethod
-    def of(cls, error: VigilogError) -> Said:
-        return cls(error.code, error.message.encode("utf-8", "replace").decode())  # it may quote what is no text
+    def of(cls, error: VigilogError) -> ErrorBody:
+        members = error.members if isinstance(error, Refused) else {}
+        return cls(error.code, error.message.encode("utf-8", "replace").decode(), **members)  # it may quote what is no text
+
+    def error(self) -> DataError:
+        """The exception that it is."""
+        said = {name: value for name in self.__struct_fields__[2:] if (value := getattr(self, name)) is not UNSET}
+        return Refused(self.message, self.code, plain(said)) if said else DataError(self.message, self.code)
 
 
 class ServerMessage(Struct, frozen=True, omit_defaults=True):
@@ -199,9 +223,10 @@ class ServerMessage(Struct, frozen=True, omit_defaults=True):
     change: Change | None = None
     progress: Progress | None = None
     stale: Stale | None = None
-    error: Said | None = None
+    error: ErrorBody | None = None
     cancelled: dict[str, Any] | None = None
     closing: Progress | None = None
+    alert: dict[str, Any] | None = None
     pong: Any = None
 
 
@@ -246,6 +271,11 @@ def read(text: str | bytes, kind: type[S], what: str) -> S:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as reason:
         raise DataError(f"this is no {what}: {reason}", "message") from None
+
+
+def plain(said: Any) -> Any:
+    """What is said as JSON has it: lists and dictionaries."""
+    return msgspec.json.decode(write(said))
 
 
 def write(said: Any) -> bytes:

@@ -13,15 +13,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from vigilog.language.syntax import Declaration, Program, Rule
+from vigilog.rewriting.program.collecting import collect
 from vigilog.rewriting.program.normalize import normalize
 from vigilog.rewriting.program.unfold import unfold
 
 Pass = Callable[[Program], Program]
 
-PASSES: tuple[Pass, ...] = (normalize, unfold)
+PASSES: tuple[Pass, ...] = (collect, normalize, unfold)
 
 
 def rewrite(program: Program) -> Program:
+    program = replace(program, frames=())  # what they say is among the other parts
     for step in PASSES:
         program = step(program)
     return program

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from vigilog.core.errors import Findings
 from vigilog.language.printer import show_statement
 from vigilog.language.strata import check_stratified, dependencies
-from vigilog.language.syntax import Atom, Declaration, Literal, Program, Rule, Variable
+from vigilog.language.syntax import Atom, Declaration, Literal, Program, Rule, Variable, definitions
 from vigilog.rewriting.demand.demand import ranks
 from vigilog.rewriting.naming import Naming
 
@@ -35,6 +35,9 @@ def show_sections(sections: Iterable[Section]) -> str:
     sections = tuple(sections)
     declared = {name: declaration for section in sections for name, declaration in section.program.relations.items()}
     lines = [show_statement(declaration) for declaration in declared.values()]
+    defined = {definition.name: definition for section in sections for definition in section.program.aggregates}
+    for definition in defined.values():
+        lines += [show_statement(definition), *map(show_statement, definition.rules)]
     for section in sections:
         lines += ["", f"// {section.heading}", *map(show_statement, section.program.rules)]
     return "\n".join(lines)
@@ -45,7 +48,7 @@ def section(title: str, rules: Iterable[Rule], declarations: Mapping[str, Declar
     rules = tuple(dict.fromkeys(rules))
     used = {atom.relation for rule in rules for atom in (rule.head, *(atom for atom, _ in dependencies(rule)))}
     declared = tuple(_plain(declaration) for name, declaration in declarations.items() if name in used)
-    return Section(title, Program(declarations=declared, rules=rules), rank)
+    return Section(title, Program(declarations=declared, rules=rules, aggregates=tuple(definitions(rules).values())), rank)
 
 
 def by_rank(

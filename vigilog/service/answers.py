@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from vigilog.core.named import objects
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.folder.durable import Durable
@@ -27,7 +28,7 @@ class Answer:
         self.parts: list[tuple[str, int]] = []  # label and size
         self.rows = 0
 
-    def add(self, label: str, rows: list[Row]) -> None:
+    def add(self, label: str, rows: Sequence[Any]) -> None:
         data = write(rows)
         self.spool.write(data)
         self.parts.append((label, len(data)))
@@ -50,10 +51,10 @@ class Answer:
         self.spool.close()
 
 
-def first_answer(db: Durable, channel: Channel, limits: Limits, integers: str = "number") -> Answer:
-    """What a channel holds now. Takes its time, and nobody else's."""
-    questions = [(part.view, typed(db, part)) for part in channel.parts]
-    with db.reading(*questions, seconds=limits.seconds, budget=limits.derived) as state:
+def first_answer(db: Durable, channel: Channel, limits: Limits, integers: str = "number", named: bool = False) -> Answer:
+    """What a channel holds now, perhaps with rows as objects. Takes its time, and nobody else's."""
+    questions = [(part.relation, typed(db, part)) for part in channel.parts]
+    with db.reading(*questions, allowance=limits.answer) as state:
         answer = Answer(state.tx)
         try:
             for part, (view, bound) in zip(channel.parts, questions, strict=True):
@@ -61,7 +62,8 @@ def first_answer(db: Durable, channel: Channel, limits: Limits, integers: str = 
                 full = db.program.relations[view].types
                 while some := list(islice(rows, limits.part)):
                     cut = shown(part, json_rows(full, some))
-                    answer.add(part.label, list(spelled(shape.types, cut, integers)))
+                    told = spelled(shape.types, cut, integers)
+                    answer.add(part.label, objects(shape.columns, told) if named else told)
                 if not any(label == part.label for label, _ in answer.parts):
                     answer.add(part.label, [])
         except BaseException:
@@ -77,5 +79,5 @@ def shown(part: Part, rows: Iterable[Any]) -> list[Row]:
 
 def typed(db: Durable, part: Part) -> dict[int, Any]:
     """The values that a part's columns have, as values of their types."""
-    types = db.program.relations[part.view].types
+    types = db.program.relations[part.relation].types
     return {column: types[column].from_json(value) for column, value in part.bound}

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, Refused
+from vigilog.core.named import objects
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
+from vigilog.engine.watch import alerts_json
 from vigilog.folder.positions import remembered
 from vigilog.language.goal import parse_atom, parse_goal
 from vigilog.protocol import calls as protocol
 from vigilog.protocol.messages import Sides, columns_of
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
-from vigilog.service.access import Rights
+from vigilog.service.access import Forbidden, Rights
 from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import json_sides
-from vigilog.service.openapi import REFUSALS, Integers, answers, takes
+from vigilog.service.openapi import REFUSALS, Form, Integers, answers, takes
 from vigilog.service.slices import RowSides, paired
 from vigilog.service.spelling import read_spelled, spelled
 from vigilog.store.log import size
@@ -40,7 +43,7 @@ def calls(context: Context) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=REFUSALS)
     db, hub, limits = context.db, context.hub, context.limits
 
-    @router.post("/transactions", responses=answers(protocol.Told, protocol.Preview), openapi_extra=takes(protocol.Transaction, EXAMPLE))
+    @router.post("/transactions", responses=answers(protocol.Receipt, protocol.Preview), openapi_extra=takes(protocol.Transaction, EXAMPLE))
     async def transactions(
         request: Request,
         dry_run: bool = False,
@@ -51,17 +54,52 @@ def calls(context: Context) -> APIRouter:
         rights, began = rights_of(request), time.perf_counter()
         wish = await hub.read(_wish, await context.body(request), rights, integers)
         if dry_run:
-            outcome = await hub.write(lambda: db.take(wish, keep=False))
+            outcome = await hub.write(_take, wish, None, False, rights)
             return answered(_preview(outcome, rights, integers))
         key = None if idempotency_key is None else f"{rights.name}\n{idempotency_key}"
-        outcome = await hub.write(lambda: db.take(wish, request=key))
+        outcome = await hub.write(_take, wish, key, True, rights)
         context.metrics.latency.observe(time.perf_counter() - began)
         views = _counts(outcome.deltas) if outcome.deltas or key is None else await hub.read(_noted, outcome.tx)
-        return answered(protocol.Told(outcome.tx, {name: found for name, found in views.items() if _shown(name, rights)}))
+        shown = {name: found for name, found in views.items() if _shown(name, rights)}
+        return answered(protocol.Receipt(outcome.tx, shown, *_conditions(outcome, rights, integers)))
+
+    def _take(wish: Transaction, key: str | None, keep: bool, rights: Rights) -> Outcome:
+        try:
+            return db.take(wish, keep=keep, request=key)
+        except Refused as reason:
+            raise Refused(reason.message, reason.code, _readable(reason.members, rights)) from None
+
+    def _readable(members: Mapping[str, Any], rights: Rights) -> dict[str, Any]:
+        """What a refusal may say to somebody: no rows of what he may not read, and no proof that shows some."""
+        found, constraint = dict(members), members.get("constraint")
+        if constraint is not None:
+            if not rights.may_read(constraint):
+                found = {name: said for name, said in found.items() if name in ("constraint", "place", "others")}
+            elif not rights.may_read(*(name for name in depends_on(db.plain, constraint) if name in db.program.relations)):
+                found.pop("why", None)
+            if others := {name: rows for name, rows in found.pop("others", {}).items() if rights.may_read(name)}:
+                found["others"] = others
+        elif "relation" in found and not rights.may_read(found["relation"]):
+            found = {name: said for name, said in found.items() if name not in ("row", "key")}
+        return found
+
+    def _conditions(outcome: Outcome, rights: Rights, integers: str) -> tuple[list[dict[str, Any]], dict[str, protocol.Triggered]]:
+        """What alerts say of a transaction, and what triggers did, as far as somebody may know it."""
+        relations = {alert.name: alert.relation for alert in db.conditions.alerts}
+        reports = [report for report in outcome.alerts if rights.may_read(relations[report.alert])]
+        triggered = {name: delta for name, delta in sorted(outcome.triggered.items()) if rights.may_read(name)}
+
+        def sides(name: str, delta: Delta) -> protocol.Triggered:
+            types = db.program.relations[name].types
+            return protocol.Triggered(*(spelled(types, side, integers) for side in json_sides(delta, types)))
+
+        return alerts_json(db.program, reports), {name: sides(name, delta) for name, delta in triggered.items()}
 
     def _wish(body: bytes, rights: Rights, integers: str) -> Transaction:
         wish = parse_transaction(body)
         named = [by_relation for by_relation in wish.values() if isinstance(by_relation, Mapping)]
+        if not wish.keys().isdisjoint(("refresh", "withdraw")):
+            rights.require_define()  # they name no relations
         rights.require_write({relation for by_relation in named for relation in by_relation})
         rows = sum(len(given) for by_relation in named for given in by_relation.values() if isinstance(given, list))
         if rows > limits.rows:
@@ -89,28 +127,50 @@ def calls(context: Context) -> APIRouter:
         }
         told = []
         for channel, changes in hub.index.touched(hub.changes_of(outcome, db.program, whole=True)).items():
-            if rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
+            if not channel.reporting and rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
                 shown = {label: said(channel.shapes[label].types, sides) for label, sides in changes.items()}
                 told += [protocol.Addressee(member.number, member.spec.name, shown) for member in channel.members]
-        return protocol.Preview(outcome.tx, views, told)
+        return protocol.Preview(outcome.tx, views, told, *_conditions(outcome, rights, integers))
 
-    @router.post("/ask", responses=answers(protocol.Rowset), openapi_extra=takes(protocol.Question))
-    async def ask(request: Request, integers: Integers = "number") -> Response:
+    @router.get("/violations", responses=answers(protocol.Violations))
+    async def violations(request: Request) -> Response:
+        """The present violations of all constraints, enforced or not, with why."""
+        return answered(await hub.write(_violations, rights_of(request)))
+
+    @router.post("/alerts/{alert}/ack", responses=answers(protocol.Acknowledged), openapi_extra=takes(protocol.Acknowledged))
+    async def ack(request: Request, alert: str) -> Response:
+        """Somebody has seen what an alert reports of a key: sinks and callables are silent about that key until it ceases."""
+        rights, seen = rights_of(request), await context.taken(request, protocol.Acknowledged)
+        if alert in db.conditions.named:
+            rights.require_read([db.conditions.named[alert].relation])
+        await hub.write(db.ack, alert, list(seen.row))
+        return answered(seen)
+
+    def _violations(rights: Rights) -> protocol.Violations:
+        with db.lock:
+            found = [_readable(violation, rights) for violation in db.check() if rights.may_read(violation["constraint"])]
+            return protocol.Violations(hub.history, db.tx, found)
+
+    @router.post("/ask", responses=answers(protocol.Rowset, protocol.NamedRowset), openapi_extra=takes(protocol.Question))
+    async def ask(request: Request, integers: Integers = "number", rows: Form = "arrays") -> Response:
         """Answers a goal, deriving only what it needs, now or as of a transaction."""
         rights, question = rights_of(request), await context.taken(request, protocol.Question)
         async with hub.first:
-            return answered(await hub.read(_ask, question, rights, integers))
+            return answered(await hub.read(_ask, question, rights, integers, rows))
 
-    def _ask(question: protocol.Question, rights: Rights, integers: str) -> protocol.Rowset:
+    def _ask(question: protocol.Question, rights: Rights, integers: str, form: str) -> protocol.Rowset | protocol.NamedRowset:
         rights.require_read(hub.reads(question.goal))
         goal = parse_goal(db.program, question.goal)
         types = goal.declaration.types
         if question.at is None or question.at == db.tx:
-            with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
+            with db.reading(goal, allowance=limits.answer) as state:
                 tx, rows = state.tx, sorted_rows(state.answers(goal))
         else:
-            tx, rows = question.at, db.ask(question.goal, question.at, limits.seconds)
-        return protocol.Rowset(hub.history, tx, columns_of(goal.columns, types), spelled(types, json_rows(types, rows), integers))
+            tx, rows = question.at, db.ask(question.goal, question.at, limits.answer)
+        columns, shown = columns_of(goal.columns, types), spelled(types, json_rows(types, rows), integers)
+        if form == "objects":
+            return protocol.NamedRowset(hub.history, tx, columns, objects(goal.columns, shown))
+        return protocol.Rowset(hub.history, tx, columns, shown)
 
     @router.get("/why", responses=answers(protocol.Reason))
     async def why(
@@ -126,7 +186,7 @@ def calls(context: Context) -> APIRouter:
         goal = parse_atom(db.program, text)
         shown = {name for name in depends_on(db.plain, goal.of_atom) | {goal.of_atom} if name in db.program.relations}
         rights.require_read(shown)  # a proof shows rows of all that the atom rests on
-        with db.reading(goal, seconds=limits.seconds, budget=limits.derived) as state:
+        with db.reading(goal, allowance=limits.answer) as state:
             proof = state.why(goal)
             failed = state.why_not(goal, depth) if depth and proof is None else None
             return protocol.Reason(state.tx, proof.json() if proof else None, failed.json() if failed else None)
@@ -137,29 +197,30 @@ def calls(context: Context) -> APIRouter:
         rights_of(request).require_define()
         return answered(protocol.Text(db.tx, await hub.write(db.known_program)))
 
-    @router.post("/definitions", responses=answers(protocol.Told), openapi_extra=takes(protocol.Definition))
+    @router.post("/definitions", responses=answers(protocol.Receipt), openapi_extra=takes(protocol.Definition))
     async def define(request: Request) -> Response:
         """Adds relations and rules, or replaces those that there are rules for; tells what views gain and lose by that."""
         rights_of(request).require_define()
         definition = await context.taken(request, protocol.Definition)
+        _without_domains(definition.text)
         return await _redefined(db.define, definition.text, definition.name)
 
-    @router.delete("/definitions/{name}", responses=answers(protocol.Told))
+    @router.delete("/definitions/{name}", responses=answers(protocol.Receipt))
     async def drop(request: Request, name: str) -> Response:
         """Removes a relation with its rows or rules."""
         rights_of(request).require_define()
         return await _redefined(db.drop, name)
 
     async def _redefined(change: Callable[..., object], *what: str) -> Response:
-        def changed() -> int:
+        def changed() -> tuple[int, list[str]]:
             with db.lock:
                 change(*what)
-                return db.tx
+                return db.tx, [warning.message for warning in db.warnings]
 
-        tx = await hub.write(changed)
-        return answered(protocol.Told(tx, await hub.read(_noted, tx)))
+        tx, warnings = await hub.write(changed)
+        return answered(protocol.Receipt(tx, await hub.read(_noted, tx), warnings=warnings))
 
-    @router.post("/loads", responses=answers(protocol.Told), openapi_extra=takes(protocol.Load))
+    @router.post("/loads", responses=answers(protocol.Receipt), openapi_extra=takes(protocol.Load))
     async def load(request: Request) -> Response:
         """Adds the rows of a file, folder or table to a base relation, or makes them equal, in one transaction. It needs the right to change definitions, for the server reads what it is told to."""
         rights = rights_of(request)
@@ -167,12 +228,28 @@ def calls(context: Context) -> APIRouter:
         given = await context.taken(request, protocol.Load)
         rights.require_write([given.relation])
         outcome = await hub.write(_load, given)
-        return answered(protocol.Told(outcome.tx, await hub.read(_noted, outcome.tx) if outcome.far else _counts(outcome.deltas)))
+        return answered(protocol.Receipt(outcome.tx, await hub.read(_noted, outcome.tx) if outcome.far else _counts(outcome.deltas)))
 
     def _load(given: protocol.Load) -> Outcome:
         if given.sync:
             return db.sync(given.relation, given.source, **given.options)
         return db.load(given.relation, given.source, upsert=given.upsert, delete_key=given.delete_key, op=given.op, **given.options)
+
+    @router.post("/refresh", responses=answers(protocol.Receipt), openapi_extra=takes(protocol.Refresh))
+    async def refresh(request: Request) -> Response:
+        """Asks domains anew, in a transaction: what is different now in answers that are remembered is its change."""
+        rights_of(request).require_define()
+        given = await context.taken(request, protocol.Refresh)
+        wish = {"refresh": given.domains}
+        outcome = await hub.write(lambda: db.take(wish))  # type: ignore[arg-type]  # it names no relations
+        return answered(protocol.Receipt(outcome.tx, _counts(outcome.deltas)))
+
+    @router.get("/overrides", responses=answers(protocol.Overrides))
+    async def overrides(request: Request) -> Response:
+        """The updates of views that were not withdrawn."""
+        rights_of(request).require_define()
+        tx, found = await hub.write(lambda: (db.tx, db.overrides()))
+        return answered(protocol.Overrides(tx, found))
 
     @router.get("/status", response_model=None)
     async def status(request: Request) -> Response:
@@ -209,6 +286,12 @@ def calls(context: Context) -> APIRouter:
         return answered(protocol.Cancelled(name))
 
     return router
+
+
+def _without_domains(text: str) -> None:
+    """What a client defines asks no sources: a domain can read files of the server, or run code there."""
+    if re.search(r"\.(domain|call)\b", text):
+        raise Forbidden("a domain is stated in the program of the server, not by a client")
 
 
 def _counts(deltas: Mapping[str, Delta]) -> dict[str, protocol.Counts]:

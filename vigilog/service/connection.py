@@ -12,7 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.protocol.messages import ClientMessage, Id, Progress, Said, id_of, read_client, write
+from vigilog.protocol.messages import ClientMessage, ErrorBody, Id, Progress, id_of, read_client, write
 from vigilog.service.access import Rate
 from vigilog.service.background import Mistake
 from vigilog.service.gate import Gate
@@ -111,7 +111,7 @@ class Connection:
                 self.hub.background.count("connections", mistake)
             reason = mistake if isinstance(mistake, VigilogError) else Mistake()
             self.gate.refused(reason, self.socket)
-            await self.say("error", Said.of(reason), id_of(data))
+            await self.say("error", ErrorBody.of(reason), id_of(data))
             if reason.code == "json":
                 return NO_TEXT
             if self.errors.take(""):

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
 from vigilog.folder.durable import Durable
 from vigilog.protocol.calls import Refused
-from vigilog.protocol.messages import Column, Said, columns_of, read, write
+from vigilog.protocol.messages import Column, ErrorBody, columns_of, read, write
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.limits import Limits
@@ -31,8 +31,11 @@ STATUS = {
     "gap": 410,
     "method": 405,
     "size": 413,
+    "large": 413,
     "key": 422,
     "constraint": 422,
+    "conflict": 422,
+    "cascade": 422,
     "absent": 422,
     "rate": 429,
     "limit": 429,
@@ -44,6 +47,7 @@ STATUS = {
     "disk": 503,
     "read-only": 503,
     "damaged": 503,
+    "domain": 503,
 }
 
 
@@ -105,4 +109,4 @@ def refusal(reason: VigilogError, headers: Mapping[str, str] | None = None) -> R
         said["Retry-After"] = str(max(1, round(reason.seconds)))
     if reason.code == "token":
         said["WWW-Authenticate"] = "Bearer"
-    return answered(Refused(Said.of(reason)), STATUS.get(reason.code, 400), said)
+    return answered(Refused(ErrorBody.of(reason)), STATUS.get(reason.code, 400), said)

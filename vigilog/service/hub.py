@@ -14,19 +14,24 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
+from vigilog.core.reports import ALERT, outbox_entry
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Type
 from vigilog.engine.compiled import Compiled
+from vigilog.engine.nested import shape_of
 from vigilog.engine.step import Outcome
+from vigilog.executors.allowance import TooDear
 from vigilog.folder.durable import Durable
 from vigilog.folder.positions import Key, Remembered, forget, remember, remembered
 from vigilog.folder.queries import Followable
 from vigilog.folder.reading.states import MOST_READERS, bound_columns
+from vigilog.language.conditions import alerts as conditions_alerts
 from vigilog.language.syntax import Program
 from vigilog.protocol.messages import Id, Subscribe
 from vigilog.service.access import Forbidden, Rights, Tokens, Unknown
@@ -40,6 +45,7 @@ from vigilog.service.subscription import Outlet, Subscription, Words
 
 log = logging.getLogger("vigilog.service")
 TURNS = 20  # a second: in each, a part of the subscriptions is looked at
+LONG_AGO = float("-inf")
 LONGEST_STOP = 5.0  # seconds that clients have to take what there is for them
 AT_ONCE = 200  # members of a channel that are served before others have their turn
 LONGEST_REST = 0.25  # seconds
@@ -69,6 +75,7 @@ class Hub:
         self.acknowledged: dict[Key, Remembered] = {}
         self.noting = asyncio.Lock()  # who reads what was written down waits for what is being written
         self.unused: dict[str, float] = {}  # queries that nobody follows any more, and since when
+        self.failed: set[str] = set()  # queries whose last first answer was not to be had
         self.numbers = count(1)
         self.readers = ThreadPoolExecutor(MOST_READERS + 2, thread_name_prefix="reader")
         self.writer = ThreadPoolExecutor(1, thread_name_prefix="writer")
@@ -80,6 +87,8 @@ class Hub:
     def start(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.db.step.listeners.append(self._heard)
+        self.db.queries.allowance = self.limits.query
+        self.db.queries.listeners.append(self._given_up)
         self.loop.set_exception_handler(self.background.heard)
         self.background.start("heartbeats", self._turn, 1 / TURNS)
         self.background.start("notes of acknowledgements", self._note, NOTE_EVERY)
@@ -96,6 +105,7 @@ class Hub:
             await asyncio.wait(closing, timeout=LONGEST_STOP)
         self.background.stop()
         self.db.step.listeners.remove(self._heard)
+        self.db.queries.listeners.remove(self._given_up)
         try:
             await self._note()
         except Exception as reason:
@@ -156,7 +166,12 @@ class Hub:
         If all follow a whole view, rows that will not be sent are not looked at, unless they are wanted `whole`.
         """
         views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
-        return {
+        alerts = {} if not outcome.alerts else {alert.name: program.relations[alert.relation].types for alert in conditions_alerts(program)}
+        reported: dict[str, RowSides] = {}
+        for report in outcome.alerts:
+            if (name := ALERT + report.alert) in self.index.by_view and name not in (known or {}):
+                reported.setdefault(name, ([], []))[0].append(tuple(outbox_entry(alerts[report.alert], report)))  # type: ignore[attr-defined]  # made here
+        return reported | {
             view: json_sides(
                 outcome.deltas[view], program.relations[view].types, None if whole or self.index.is_sliced(view) else self.limits.large
             )
@@ -217,21 +232,39 @@ class Hub:
 
     def _cut(self, channel: Channel, part: Part, tx: int, sides: Mapping[str, RowSides]) -> tuple[Side, Side]:
         """Rows to send, or, if they are many, where to fetch them."""
-        plus, minus = (side if len(side) < self.limits.large else channel.large(part, tx, len(side)) for side in sides[part.label])
+        plus, minus = (
+            side if len(side) < self.limits.large or part.condition else channel.large(part, tx, len(side)) for side in sides[part.label]
+        )
         return plus, minus
 
     def _redefined(self, compiled: Compiled) -> None:
         """The program has changed: who follows what is gone, or is another thing now, is told so."""
         self.compiled, program = compiled, compiled.program
         for channel in list(self.index.channels.values()):
-            fits = all(part.view in program.outputs and _shape(program, part) == channel.shapes[part.label] for part in channel.parts)
+            known = {*program.outputs, *(ALERT + alert.name for alert in compiled.conditions.alerts)}
+            fits = all(
+                part.view in known and part.relation in program.relations and _shape(program, part) == channel.shapes[part.label]
+                for part in channel.parts
+            )
             if not fits:
                 for member in list(channel.members):
                     member.end(DataError(f"{' and '.join(channel.views)} was declared anew or dropped", "definition"))
 
+    def _given_up(self, reason: TooDear) -> None:
+        """Queries were dropped, because they cost too much: told by the thread that writes, before the transaction that goes on without them."""
+        self.metrics.given_up.inc(len(reason.queries))
+        self.loop.call_soon_threadsafe(self._dropped, reason)
+
+    def _dropped(self, reason: TooDear) -> None:
+        for view in reason.queries:
+            self.unused.pop(view, None)
+        for channel in self.index.following(*reason.queries):
+            for member in list(channel.members):
+                member.end(reason)
+
     def _allow(self, subscription: Subscription, now: Rights | None) -> None:
         """The file of tokens has changed: who may not follow any more what it follows is told so."""
-        reads = {relation for view in subscription.channel.views for relation in self.db.reads_of(view)}
+        reads = {relation for part in subscription.channel.parts for relation in self.db.reads_of(part.relation)}
         if not now:
             subscription.end(Unknown("this token is not known any more"))
         elif not now.may_read(*reads):
@@ -274,7 +307,11 @@ class Hub:
         """What a subscription is to follow."""
         if spec.query is not None:
             return (await self._query_part(spec, rights),)
+        if spec.alert is not None:
+            return (self._alert_part(spec, rights),)
         views = [spec.view] if spec.view is not None else spec.views or []
+        if spec.frame is not None:
+            views = list(shape_of(self.db.program, spec.frame).relations)
         if spec.snapshot == "fetch" and len(views) > 1:
             raise DataError('"snapshot": "fetch" goes with one view', "message")
         relations, outputs = self.db.program.relations, self.db.outputs
@@ -300,6 +337,18 @@ class Hub:
         bound = bound_columns(self.db.program, view, bind)
         return Part(view, view, tuple((column, types[column].to_json(value)) for column, value in sorted(bound.items())))
 
+    def _alert_part(self, spec: Subscribe, rights: Rights) -> Part:
+        alerts = {alert.name: alert for alert in self.db.conditions.alerts}
+        if spec.alert not in alerts:
+            hint = did_you_mean(spec.alert or "", alerts)
+            raise DataError(f"there is no alert {spec.alert}" + (f"; {hint}" if hint else ""), "unknown-relation")
+        relation = alerts[spec.alert].relation
+        rights.require_read([relation])
+        if strange := [name for name in spec.bind if name not in self.db.program.relations[relation].columns]:
+            raise DataError(f"{relation} has no column {strange[0]}", "column")
+        found = self.part(relation, spec.bind, spec.integers)
+        return replace(found, view=ALERT + spec.alert, label=spec.alert, condition=relation)
+
     async def _query_part(self, spec: Subscribe, rights: Rights) -> Part:
         assert spec.query is not None, "it is a query"
         if spec.bind:
@@ -322,19 +371,19 @@ class Hub:
     def _follow(self, goal: str) -> Followable:
         """Where the answers to a goal can be followed. From now on that is not taken to be unused."""
         try:
-            found = self.db.follow(goal, self.limits.queries)
+            found = self.db.follow(goal, self.limits.queries, tried=True)
         except DataError as reason:
             if reason.code != "limit":
                 raise
             self._forget_queries(0.0)
-            found = self.db.follow(goal, self.limits.queries)
+            found = self.db.follow(goal, self.limits.queries, tried=True)
         self.unused.pop(found.view, None)
         return found
 
     def _channel(self, parts: tuple[Part, ...]) -> Channel:
         if parts not in self.index.channels:
             program = self.db.program
-            names = {part.label: tuple(program.relations[part.view].columns[column] for column in part.columns) for part in parts}
+            names = {part.label: tuple(program.relations[part.relation].columns[column] for column in part.columns) for part in parts}
             self.index.add(Channel(parts, {part.label: _shape(program, part) for part in parts}, bound_names=names))
         return self.index.channels[parts]
 
@@ -354,10 +403,13 @@ class Hub:
         self.metrics.subscribers.set(len(self.subscriptions))
 
     def _left(self, parts: Sequence[Part]) -> None:
-        """Somebody does not follow these any more: perhaps nobody does."""
+        """Somebody does not follow these any more: perhaps nobody does. A query of which nobody has had an answer is dropped at once."""
         for part in parts:
-            if part.label == "query" and part.view not in self.index.by_view:
-                self.unused[part.view] = time.monotonic()
+            if part.label == "query" and part.view in self.db.queries.names and part.view not in self.index.by_view:
+                vain = part.view in self.db.queries.tried or part.view in self.failed
+                self.unused[part.view] = LONG_AGO if vain else time.monotonic()
+                if vain and not self.stopping:  # before whatever is written next; if it fails, it is tried again
+                    self.writer.submit(self._forget_queries, self.limits.forget_queries)
 
     def acknowledge(self, subscription: Subscription, tx: int) -> None:
         """All up to a transaction is dealt with."""
@@ -403,11 +455,26 @@ class Hub:
                 await self.write(remember, self.db, {key: Remembered(told, start)})
         if start is not None:
             await self.read(self.outbox.check, subscription.channel, start)
+            await self.begun(subscription.channel)
         return start
 
     async def first_answer(self, channel: Channel, spec: Subscribe) -> Answer:
+        asked = {part.view for part in channel.parts if part.label == "query"}
+        self.failed |= asked
         async with self.first:
-            return await self.read(first_answer, self.db, channel, self.limits, spec.integers)
+            answer = await self.read(first_answer, self.db, channel, self.limits, spec.integers)
+        self.failed -= asked
+        try:
+            await self.begun(channel)
+        except BaseException:
+            answer.close()
+            raise
+        return answer
+
+    async def begun(self, channel: Channel) -> None:
+        """Somebody has what a channel held at some transaction, and can go on from there after a restart."""
+        if tried := [part.view for part in channel.parts if part.view in self.db.queries.tried]:
+            await self.write(self.db.settle, *tried)
 
     async def changes(self, channel: Channel, since: int, *, coalesce: bool) -> tuple[list[Slice], int]:
         """Changes of a channel after a position that are on the disk, perhaps not all, and the position that they lead to."""
@@ -458,11 +525,13 @@ class Hub:
         self.db.unfollow(*old)
         for view in old:
             self.unused.pop(view, None)
+            self.failed.discard(view)
 
 
 def told_spec(spec: Subscribe) -> str:
     """What a named subscription follows, as it is remembered."""
-    return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind}, sort_keys=True)
+    alert = {} if spec.alert is None else {"alert": spec.alert}
+    return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind, **alert}, sort_keys=True)
 
 
 def json_sides(delta: Delta, types: tuple[Type, ...], most: int | None = None) -> RowSides:
@@ -473,8 +542,8 @@ def json_sides(delta: Delta, types: tuple[Type, ...], most: int | None = None) -
 
 
 def _shape(program: Program, part: Part) -> Shape:
-    declaration = program.relations[part.view]
-    return Shape(declaration.columns[part.hidden :], declaration.types[part.hidden :], program.keys.get(part.view, ()))
+    declaration = program.relations[part.relation]
+    return Shape(declaration.columns[part.hidden :], declaration.types[part.hidden :], program.keys.get(part.relation, ()))
 
 
 def _stopping() -> DataError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vigilog.executors.allowance import Allowance
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -14,7 +16,11 @@ class Limits:
     rows: int = 1_000_000  # rows in one transaction
     derived: int = 10_000_000  # rows that are derived for one answer
     goal: int = 2_000  # characters of a goal; planning a long one takes long
+    bytes: int = 512 * 2**20  # that what is derived for one answer takes in memory
     seconds: float = 60  # that one answer takes
+    query_derived: int = 1_000_000  # rows that are derived for one followed goal in one transaction; for all of them, four times as many
+    query_bytes: int = 128 * 2**20  # that these take in memory
+    query_seconds: float = 5  # that this takes
     subscriptions: int = 20_000  # of one token
     rate: float = 2_000  # requests a second of one token
     answers: int = 2  # first answers that are computed at once
@@ -27,3 +33,13 @@ class Limits:
     silence: float = 10  # seconds that a client has to say its token
     ping: float = 20  # seconds after which a connection is asked whether it is there, and those that it has to answer
     forget_queries: float = 600  # seconds after which a goal that nobody follows any more is dropped
+
+    @property
+    def answer(self) -> Allowance:
+        """What one answer may cost."""
+        return Allowance(self.derived, self.bytes, self.seconds)
+
+    @property
+    def query(self) -> Allowance:
+        """What one followed goal may cost in a transaction."""
+        return Allowance(self.query_derived, self.query_bytes, self.query_seconds)

@@ -25,6 +25,7 @@ class Metrics:
         self.refused = counter("refused", "Requests that were refused.", ("code",))
         self.failures = counter("background_failures", "Failures of what goes on by itself, by the work that failed.", ("work",))
         self.recomputed = counter("recomputed", "Transactions that were answered by recomputing.")
+        self.given_up = counter("queries_dropped", "Followed goals that were dropped because they cost too much in a transaction.")
         self.deltas = counter("delta_rows", "Rows that views gained and lost.", ("view", "side"))
         self.delivered = counter("changes_delivered", "Changes that were sent to subscribers.")
         self.latency = Histogram("vigilog_commit_seconds", "From a request to its durable commit.", buckets=SECONDS, registry=self.registry)

@@ -16,6 +16,10 @@ Integers = Annotated[
     str, Query(pattern="^(number|text)$", description="Whether integers come as numbers or as text; as text they may also be told.")
 ]
 
+Form = Annotated[
+    str, Query(pattern="^(arrays|objects)$", description="Whether a row comes as an array or as an object with its columns' names.")
+]
+
 
 class Application(FastAPI):
     """Its document has the types of all calls."""
@@ -58,7 +62,7 @@ for _status, _text in {
     422: "A rule of the data refuses it.",
     429: "Too many requests.",
     500: "The server has made a mistake, which is in its log.",
-    503: "The server is stopping, or its disk is broken.",
+    503: "The server is stopping, its disk is broken, or a source is down.",
 }.items():
     REFUSALS |= answers(calls.Refused, status=_status, description=_text)
 
@@ -72,6 +76,8 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
     "parameters": [
         _parameter("view", {"type": "array", "items": {"type": "string"}}, "A view; several change together."),
         _parameter("query", {"type": "string"}, "A goal whose answers are followed, in place of views."),
+        _parameter("alert", {"type": "string"}, "An alert whose reports are followed, in place of views."),
+        _parameter("frame", {"type": "string"}, "A view frame whose relations are followed, in place of views."),
         _parameter("from", {"type": "string", "pattern": "^([0-9]+|null)$"}, "What came after this position; `null`: a first answer."),
         _parameter("db", {"type": "string"}, "The history that `from` belongs to."),
         _parameter("name", {"type": "string"}, "Makes it durable."),

@@ -12,7 +12,7 @@ from vigilog.core.values import Row, Value
 from vigilog.folder.durable import Durable
 from vigilog.service.limits import Limits
 from vigilog.service.slices import Channel, Net, Part, Side, Slice
-from vigilog.store.log import Log, Said
+from vigilog.store.log import ChangeEntry, Log
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,7 +31,7 @@ class Outbox:
             self._check(state.log, channel, since)
 
     def _check(self, log: Log, channel: Channel, since: int) -> None:
-        oldest = max(log.first, channel.since, *(self.db.declared(view) for view in channel.views))
+        oldest = max(log.first, channel.since, *(self.db.declared(part.relation) for part in channel.parts))
         if since > log.last:
             raise DataError(f"there is no transaction {since} yet: the last is {log.last}", "future")
         if since < oldest:
@@ -64,7 +64,7 @@ class Outbox:
                     break
         return net.slices(channel) if coalesce else found, until
 
-    def _slice(self, channel: Channel, tx: int, said: dict[str, Said]) -> Slice:
+    def _slice(self, channel: Channel, tx: int, said: dict[str, ChangeEntry]) -> Slice:
         sides: dict[str, tuple[Side, Side]] = {}
         for part in channel.parts:
             if part.view in said:
@@ -77,7 +77,7 @@ class Outbox:
         if isinstance(said, dict) and not part.bound:
             return channel.large(part, tx, said["rows"])
         rows = part.of(self.rows(part.view, said))
-        return rows if len(rows) < self.limits.large else channel.large(part, tx, len(rows))
+        return rows if len(rows) < self.limits.large or part.condition else channel.large(part, tx, len(rows))
 
     def rows(self, view: str, said: Any) -> Iterable[Sequence[Any]]:
         """The rows of one side of a change, as JSON has them, wherever they are."""

@@ -59,6 +59,12 @@ class Part:
     bound: tuple[tuple[int, Any], ...] = ()
     hidden: int = 0
     since: int = 0  # changes up to this transaction are not known
+    condition: str = ""  # of an alert: the relation that it is on, whose columns its reports have; `view` is where they are in the outbox
+
+    @property
+    def relation(self) -> str:
+        """The relation whose rows, or whose reports, these are."""
+        return self.condition or self.view
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -73,7 +79,12 @@ class Part:
         if not self.bound:
             return [tuple(row) for row in rows]
         columns, values, hidden = self.columns, self.values, self.hidden
-        return [tuple(row[hidden:]) for row in rows if tuple([row[column] for column in columns]) == values]
+        return [tuple(row[hidden:]) for row in rows if tuple([frozen(row[column]) for column in columns]) == values]
+
+
+def frozen(cell: Any) -> Any:
+    """A cell of JSON as it is looked up by: a set or tuple, which is a list after it was read, is a tuple before it is written."""
+    return tuple(map(frozen, cell)) if isinstance(cell, list) else cell
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,12 @@ class Channel:
     @property
     def single(self) -> bool:
         """Whether messages need not say which view is meant."""
-        return len(self.parts) == 1 and self.parts[0].label in (self.parts[0].view, "query")
+        return len(self.parts) == 1 and (self.parts[0].label in (self.parts[0].view, "query") or self.reporting)
+
+    @property
+    def reporting(self) -> bool:
+        """Whether an alert is followed, and not a view."""
+        return bool(self.parts[0].condition)
 
     @property
     def since(self) -> int:
@@ -152,6 +168,17 @@ class Slice:
     @property
     def large(self) -> bool:
         return any(isinstance(side, Fetch) for sides in self.sides.values() for side in sides)
+
+    def reports(self, integers: str) -> list[bytes]:
+        """What each `alert` says: one message for each report, which tells how many are left of its transaction."""
+        ((label, (entries, _)),) = self.sides.items()
+        assert not isinstance(entries, Fetch), "reports are sent"
+        types, found = self.channel.shapes[label].types, []
+        for left, cells in zip(reversed(range(len(entries))), entries, strict=True):
+            said = json.loads(str(cells[-1]))
+            said |= {name: spelled(types, [said[name]], integers)[0] for name in ("row", "old") if name in said}
+            found.append(write({"tx": self.tx, **said, **({"left": left} if left else {})}))
+        return found
 
     def body(self, precision: str, integers: str) -> bytes:
         """What a `change` says."""
@@ -285,7 +312,7 @@ class Index:
                     continue
                 for number, rows in enumerate(() if any(isinstance(side, Uncut) for side in sides) else sides):
                     for row in rows:
-                        for channel, part in table.get(tuple([row[column] for column in columns]), ()):
+                        for channel, part in table.get(tuple([frozen(row[column]) for column in columns]), ()):
                             mine = found.setdefault(channel, {}).setdefault(part.label, ([], []))
                             mine[number].append(row[part.hidden :])
         return found

@@ -11,10 +11,10 @@ from vigilog.language.syntax import Program
 
 def spelled(types: Sequence[Type], rows: Sequence[Row], integers: str) -> Sequence[Row]:
     """Rows with their integers as text, if that is wished."""
-    columns = [column for column, type_ in enumerate(types) if type_.kind in ("number", "unsigned")]
-    if integers != "text" or not columns:
+    spell = [type_.spelled for type_ in types]
+    if integers != "text" or not any(spell):
         return rows
-    return [tuple(str(cell) if column in columns else cell for column, cell in enumerate(row)) for row in rows]
+    return [tuple(cell if each is None else each(cell) for each, cell in zip(spell, row, strict=True)) for row in rows]
 
 
 def read_spelled(program: Program, wish: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class SparkWork(threading.Thread):
         self.db, self.background, self.wanted = db, background, wanted
         self.begun: dict[str, float] = {}  # since when streams go well
         self.due: dict[str, float] = {}  # when those that failed are begun again
+        self.lived = False  # whether Spark was there at the last look
         self.stopping = threading.Event()
 
     def run(self) -> None:
@@ -45,6 +46,9 @@ class SparkWork(threading.Thread):
     def _look(self) -> None:
         followed = streams(self.db.program)
         if (followed or self.db.large or (self.wanted and SPARK.installed)) and not session.alive():
+            if self.lived:
+                self._failed("spark", session.ended())  # until it has started again, /health tells it
+            self.lived = False
             try:
                 session.session()
                 log.info("Spark has started")
@@ -53,6 +57,7 @@ class SparkWork(threading.Thread):
                     raise
                 log.error("Spark is not there: what needs it will fail", extra={"reason": reason.message})
             self.wanted = False
+        self.lived = session.alive()
         for relation in followed:
             try:
                 self._look_after(relation, time.monotonic())

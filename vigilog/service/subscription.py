@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.protocol.messages import Described, Id, Progress, Said, Snapshot, Stale, Subscribe, Subscribed, columns_of, write
+from vigilog.engine.nested import shape_of
+from vigilog.protocol.messages import Described, ErrorBody, Id, Progress, Snapshot, Stale, Subscribe, Subscribed, columns_of, write
 from vigilog.service.access import Rights
 from vigilog.service.background import Mistake
 from vigilog.service.slices import Channel, Slice, netted
@@ -191,7 +192,7 @@ class Subscription:
             self.hub.leave(self)
         if self.error:
             with suppress(Gone):
-                await self._say("error", Said.of(self.error))
+                await self._say("error", ErrorBody.of(self.error))
 
     async def _begin(self) -> None:
         try:
@@ -199,7 +200,7 @@ class Subscription:
         except DataError as reason:
             if reason.code != "gap":
                 raise
-            await self._say("error", Said.of(reason))
+            await self._say("error", ErrorBody.of(reason))
             start = None
         if start is None:
             await self._first_answer()
@@ -211,6 +212,7 @@ class Subscription:
     async def _first_answer(self) -> None:
         if self.spec.snapshot == "fetch":
             tx = self.hub.tx
+            await self.hub.begun(self.channel)
             await self._say("subscribed", self._subscribed(tx))
             await self._say("snapshot", Snapshot(tx=tx, fetch=self.channel.whole(tx, self.spec.integers), last=True))
         else:
@@ -234,7 +236,8 @@ class Subscription:
             label: Described(columns_of(shape.columns, shape.types), [shape.columns[column] for column in shape.key])
             for label, shape in self.channel.shapes.items()
         }
-        return Subscribed(self.hub.history, tx, views)
+        frame = shape_of(self.hub.db.program, self.spec.frame).json() if self.spec.frame is not None else {}
+        return Subscribed(self.hub.history, tx, views, frame)
 
     async def _serve(self) -> None:
         """Sends what is due, and sees to it that it is woken when something will be."""
@@ -269,7 +272,7 @@ class Subscription:
             except DataError as reason:
                 if reason.code != "gap":
                     raise
-                await self._say("error", Said.of(reason))
+                await self._say("error", ErrorBody.of(reason))
                 await self._first_answer()
                 return
             await self._send_changes(changes)
@@ -290,6 +293,8 @@ class Subscription:
     def _form(self, change: Slice) -> bytes:
         """A change as it is sent: written once for all who are told the same."""
         precision, integers = self.spec.qos.precision, self.spec.integers
+        if self.channel.reporting:
+            return b"".join(self.outlet.form("alert", body, self.id) for body in change.reports(integers))
         if self.id is not None:
             return self.outlet.form("change", change.body(precision, integers), self.id)
         key = self.outlet.kind, precision, integers

@@ -15,16 +15,19 @@ from starlette.types import Receive, Scope, Send
 
 from vigilog.core import extras
 from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.named import objects
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
+from vigilog.engine.nested import shape_of
 from vigilog.folder.reading.states import bound_columns
-from vigilog.protocol.calls import ARROW, Change, Rowset, View, Views
+from vigilog.protocol.calls import ARROW, Change, NamedRowset, Objects, Rowset, View, ViewList
 from vigilog.protocol.messages import MOST, Column, Id, Progress, Qos, Subscribe, write
+from vigilog.service.access import Rights
 from vigilog.service.answers import Answer, first_answer
 from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import Hub
-from vigilog.service.openapi import CHANGES, REFUSALS, Integers, answers
+from vigilog.service.openapi import CHANGES, REFUSALS, Form, Integers, answers
 from vigilog.service.slices import Channel, Shape
 from vigilog.service.spelling import spelled
 from vigilog.service.subscription import Subscription
@@ -45,7 +48,7 @@ def views(context: Context) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=REFUSALS)
     db, hub, limits = context.db, context.hub, context.limits
 
-    @router.get("/views", responses=answers(Views))
+    @router.get("/views", responses=answers(ViewList))
     async def listed(request: Request) -> Response:
         """The views that the caller may read."""
         rights = rights_of(request)
@@ -59,19 +62,23 @@ def views(context: Context) -> APIRouter:
             for name in db.outputs
             if rights.may_read(name)
         ]
-        return answered(Views(hub.history, hub.tx, shown))
+        return answered(ViewList(hub.history, hub.tx, shown))
 
-    @router.get("/views/{view}", responses=answers(Rowset, also=ARROW))
+    @router.get("/views/{view}", responses=answers(Rowset, NamedRowset, also=ARROW))
     async def whole(
         request: Request,
         view: str,
         at: Annotated[int | None, Query(ge=0, le=MOST)] = None,
         skip: Skip = 0,
         integers: Integers = "number",
+        nested: Annotated[bool, Query(description="The objects of a view frame: `{db, tx, objects}`.")] = False,
+        rows: Form = "arrays",
     ) -> Response:
         """All rows of a view, or those with some values (`bind.COLUMN=VALUE`), now or as of a transaction; as JSON, or as an Arrow stream."""
         rights = rights_of(request)
         context.view(view)
+        if nested:
+            return await _objects(rights, view, at)
         rights.require_read(db.reads_of(view))
         bind, columns = context.bind(view, request.query_params), context.columns(view)[skip:]
         async with hub.first:
@@ -79,12 +86,20 @@ def views(context: Context) -> APIRouter:
                 table, tx = await hub.read(_table, view, bind, at, skip)
                 return StreamingResponse(_stream(table, tx), media_type=ARROW)
             if at is not None and at != hub.tx:
-                rows = await hub.read(_past, view, bind, at, skip)
-                types = db.program.relations[view].types
-                shown = spelled(types[skip:], json_rows(types[skip:], rows), integers)
+                found = await hub.read(_past, view, bind, at, skip)
+                declaration = db.program.relations[view]
+                shown = spelled(declaration.types[skip:], json_rows(declaration.types[skip:], found), integers)
+                if rows == "objects":
+                    return answered(NamedRowset(hub.history, at, columns, objects(declaration.columns[skip:], shown)))
                 return answered(Rowset(hub.history, at, columns, shown))
-            answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers)
+            answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers, rows == "objects")
             return StreamingResponse(_json(answer, columns), media_type="application/json")
+
+    async def _objects(rights: Rights, view: str, at: int | None) -> Response:
+        rights.require_read({name for relation in shape_of(db.program, view).relations for name in db.reads_of(relation)})
+        async with hub.first:
+            tx, objects = await hub.read(db.nested_at, view, at, limits.answer)
+            return answered(Objects(hub.history, tx, objects))
 
     def _channel(view: str, bind: dict[str, Any], skip: int) -> Channel:
         declaration, part = db.program.relations[view], replace(hub.part(view, bind), hidden=skip)
@@ -93,7 +108,7 @@ def views(context: Context) -> APIRouter:
     def _past(view: str, bind: dict[str, Any], at: int, skip: int) -> list[Row]:
         bound = bound_columns(db.program, view, bind)
         return sorted(
-            row[skip:] for row in db.view(view, at, limits.seconds) if all(row[column] == value for column, value in bound.items())
+            row[skip:] for row in db.view(view, at, limits.answer) if all(row[column] == value for column, value in bound.items())
         )
 
     def _table(view: str, bind: dict[str, Any], at: int | None, skip: int) -> tuple[pa.Table, int]:
@@ -104,7 +119,7 @@ def views(context: Context) -> APIRouter:
         if at is not None and at != db.tx:
             return to_arrow(columns, types, _past(view, bind, at, skip)), at
         bound = bound_columns(db.program, view, bind)
-        with db.reading((view, bound), seconds=limits.seconds, budget=limits.derived) as state:
+        with db.reading((view, bound), allowance=limits.answer) as state:
             return to_arrow(columns, types, (row[skip:] for row in state.rows(view, bound))), state.tx
 
     def _stream(table: pa.Table, tx: int) -> Iterator[bytes]:
@@ -169,7 +184,7 @@ def views(context: Context) -> APIRouter:
         if strange := [key for key in query if key not in PARAMETERS and not key.startswith("bind.")]:
             raise DataError(f"a subscription has no parameter {strange[0]}", "message")
         names = query.getlist("view")
-        said: dict[str, Any] = {key: query[key] for key in ("query", "db", "name", "integers") if key in query}
+        said: dict[str, Any] = {key: query[key] for key in ("query", "alert", "frame", "db", "name", "integers") if key in query}
         if names:
             said |= {"view": names[0]} if len(names) == 1 else {"views": names}
         start = query.get("from")
@@ -185,6 +200,9 @@ def views(context: Context) -> APIRouter:
         bound = {key: text for key, text in query.items() if key.startswith("bind.")}
         if spec.query is not None:
             return msgspec.structs.replace(spec, bind=bound)
+        if spec.alert is not None:
+            names = [alert.relation for alert in db.conditions.alerts if alert.name == spec.alert]
+            return msgspec.structs.replace(spec, bind=context.bind(names[0], bound) if names else {})
         if all(view in db.outputs for view in names):
             bind: dict[str, Any] = {}
             for view in names:
@@ -210,7 +228,11 @@ class Events:
 
     def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
         event = b"event: %b\ndata: %b\n" % (kind.encode(), body)
-        if kind in ("change", "progress") or (kind == "snapshot" and body.endswith(b'"last":true}')):
+        if (
+            kind in ("change", "progress")
+            or (kind == "alert" and b'"left":' not in body)
+            or (kind == "snapshot" and body.endswith(b'"last":true}'))
+        ):
             tx = msgspec.json.decode(body[: body.index(b",")] + b"}" if b"," in body else body)["tx"]
             event += b"id: %b:%d\n" % (self.hub.history.encode(), tx)
         return event + b"\n"

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING
 from vigilog.core.errors import DataError, SparkUnavailable
 from vigilog.core.extras import SPARK
 from vigilog.core.secrets import without_secrets
+from vigilog.spark import process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
-ENDED = "Spark's process has ended, perhaps for want of memory; nothing was changed"
+MEMORY = "4g"  # of Spark's process, unless VIGILOG_SPARK_MEMORY says otherwise
 PATIENCE = 5.0  # seconds until a cluster's address that does not answer counts as dead
 NEEDS_JAVA = (
     "Spark needs Java 17 or newer, and none was found: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME; "
@@ -98,7 +99,15 @@ def surviving() -> Iterator[None]:
     except Exception:
         if is_current(before) if before is not None else not started() or alive():
             raise
-        raise DataError(ENDED, "spark") from None
+        raise ended() from None
+
+
+def ended() -> DataError:
+    """What is told of work that Spark's process did not survive."""
+    reason = process.last_words() or "perhaps for want of memory"
+    given = os.environ.get("VIGILOG_SPARK_MEMORY", MEMORY)
+    message = f"Spark's process has ended ({reason}); nothing was changed, and the next call starts it again"
+    return DataError(f"{message}; VIGILOG_SPARK_MEMORY gives it more memory than {given}", "spark")
 
 
 def use(existing: SparkSession) -> None:
@@ -144,32 +153,45 @@ def _start() -> SparkSession:
     logging.getLogger().addFilter(_of_others)
     log4j = Path(__file__).with_name("log4j2.properties")
     os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-Dlog4j2.configurationFile={log4j.as_uri()}")
+    if process.has_ended():
+        process.bury()
     active = SparkSession.getActiveSession()
     if active is not None and not _is_stopped(active):
         _configure(active)
         return active
-    builder = SparkSession.builder.appName("vigilog")
     remote = os.environ.get("SPARK_REMOTE")
     where = remote or os.environ.get("VIGILOG_SPARK_MASTER") or os.environ.get("MASTER") or "local[*]"
     _ensure_answer(where)
+    there = process.is_there()
     try:
-        if not where.startswith("sc://"):
-            ensure_java()
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-            settings = _settings(where)
-            if remote:  # the client of a server in this process may not know the server's settings
-                options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
-                os.environ.setdefault("PYSPARK_SUBMIT_ARGS", shlex.join([*options, "pyspark-shell"]))
-            else:
-                for key, value in settings.items():
-                    builder = builder.config(key, value)
-        found = (builder.remote(remote) if remote else builder).getOrCreate()
-        _configure(found)
+        return _begun(where, remote)
     except SparkUnavailable:
         raise
     except Exception as reason:
-        raise SparkUnavailable(f"Spark cannot start at {where}: {cause(reason)}") from None
+        if not there:
+            raise SparkUnavailable(f"Spark cannot start at {where}: {process.last_words() or cause(reason)}") from None
+    process.bury()  # it was about to end
+    return _start()
+
+
+def _begun(where: str, remote: str | None) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("vigilog")
+    if not where.startswith("sc://"):
+        ensure_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        settings = _settings(where)
+        if remote:  # the client of a server in this process may not know the server's settings
+            options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+            os.environ.setdefault("PYSPARK_SUBMIT_ARGS", shlex.join([*options, "pyspark-shell"]))
+        else:
+            process.launch(settings)
+            for key, value in settings.items():
+                builder = builder.config(key, value)
+    found = (builder.remote(remote) if remote else builder).getOrCreate()
+    _configure(found)
     return found
 
 
@@ -258,7 +280,7 @@ def _settings(master: str) -> dict[str, str]:
         "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": os.environ.get("VIGILOG_SPARK_MEMORY", "4g"),
+        "spark.driver.memory": os.environ.get("VIGILOG_SPARK_MEMORY", MEMORY),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.caseSensitive": "false",
         "spark.log.level": "FATAL",  # an error arrives as an exception, too
@@ -308,18 +330,8 @@ def _is_stopped(found: SparkSession) -> bool:
     try:
         return context is None or bool(context.sc().isStopped())
     except Exception:
-        _bury()
+        process.bury()
         return True
-
-
-def _bury() -> None:
-    """Forgets a Spark whose process has ended, perhaps for want of memory, so that another can start; pyspark has no public way to do that."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    for owner, names in ((SparkContext, ("_active_spark_context", "_gateway", "_jvm")), (SparkSession, ("_instantiatedSession",))):
-        for name in names:
-            setattr(owner, name, None)
 
 
 def ensure_java() -> None:

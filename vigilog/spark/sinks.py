@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vigilog.core.errors import DataError
 from vigilog.core.schema import PRESENT
@@ -128,13 +129,31 @@ def text_of(type_: Type, cell: Column) -> Column:
         return F.udf(lambda value: None if value is None else repr(value), "string", useArrow=True)(cell)
     if type_.kind == "timestamp":
         return F.date_format(cell, TIMESTAMP_PATTERN)
+    if type_.parts:
+        return F.udf(_writing(type_, spaced=False), "string", useArrow=True)(cell)
     return cell.cast("string")
+
+
+def _writing(type_: Type, *, spaced: bool) -> Callable[[Any], str | None]:
+    """From a set or tuple of Spark to its JSON text."""
+
+    def write(cell: Any) -> str | None:
+        from vigilog.core.arrow import value_of
+
+        read = value_of(type_)
+        if cell is None or read is None:
+            return None
+        return json.dumps(type_.to_json(read(cell)), ensure_ascii=False) if spaced else type_.text(read(cell))
+
+    return write
 
 
 def _json_cell(type_: Type, cell: Column) -> Column:
     """A value as this process writes it in JSON, too."""
     from pyspark.sql import functions as F
 
+    if type_.parts:
+        return F.udf(_writing(type_, spaced=True), "string", useArrow=True)(cell)
     text = text_of(type_, cell)
     if type_.kind in ("number", "unsigned", "float", "boolean"):
         return text

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 REFUSED = "__refused"
 MOST_ASKED = 1_000  # files whose numbers of rows are looked up
+LOOKED_AT = 1_000  # rows that a first look is at
 LINE_OK, ROW = "__line_ok", "__row"
 _FILE = "__file"
 _START, _NUMBER = "__start", "__number"
@@ -76,6 +77,47 @@ def expected(place: Place) -> int:
         return sum(pq.read_metadata(path).num_rows for path in found) if len(found) < MOST_ASKED else 0
     except (OSError, ValueError):  # reading it will say what is wrong
         return 0
+
+
+def look(place: Place) -> None:
+    """A first look, which takes no time to speak of: raises DataError for nulls that a source's statistics tell, or that its first rows have, before long work begins."""
+    if place.text:
+        for _ in islice(reader.rows(place), LOOKED_AT) if place.local else ():
+            pass
+    elif place.format == "parquet" and place.local:
+        _look_at_parquet(place)
+    else:
+        session = start_session()
+        found, parts, refused = _judged(session, place)
+        first = found.limit(LOOKED_AT).where(refused).limit(1)
+        try:
+            bad = bool(first.head(1))
+        except Exception as reason:
+            raise unreadable(place, reason) from None
+        if bad:
+            raise told(place, first, parts)
+
+
+def _look_at_parquet(place: Place) -> None:
+    import pyarrow.parquet as pq
+
+    strict = {column.lower(): column for column in place.columns if column not in place.lenient}
+    paths = list(islice(place.path.rglob("*.parquet"), MOST_ASKED)) if place.path.is_dir() else [place.path]
+    for path in paths if strict and not place.skip_nulls else ():
+        try:
+            known = pq.read_metadata(path)
+        except (OSError, ValueError):  # reading it will say what is wrong
+            continue
+        before = 0
+        for number in range(known.num_row_groups):
+            group = known.row_group(number)
+            for index in range(group.num_columns):
+                column = group.column(index)
+                if (name := strict.get(column.path_in_schema.lower())) and column.statistics and column.statistics.null_count:
+                    cells = pq.ParquetFile(path).read_row_group(number, columns=[column.path_in_schema]).column(0)
+                    row = before + cells.is_null().index(True).as_py() + 1
+                    raise reader.null_error(f"{path}, row {row}", place, name)
+            before += group.num_rows
 
 
 def refusal(session: SparkSession, place: Place) -> DataError:
@@ -144,6 +186,8 @@ def _judged(session: SparkSession, place: Place) -> tuple[DataFrame, list[cells.
     from pyspark.sql import functions as F
 
     found, parts = raw(session, place), parsed(place)
+    if place.absent:
+        found = found.where(~F.col(LINE_OK) | ~parts[place.columns.index(place.absent)].null)
     if place.skip_nulls:
         found = found.where(~F.col(LINE_OK) | every(~cell.null for cell in parts))
     return found, parts, ~every([F.col(LINE_OK), *(cell.good for cell in parts)])
@@ -154,7 +198,14 @@ def parsed(place: Place) -> list[cells.Cell]:
     from pyspark.sql import functions as F
 
     parse = TEXTS[place.format][1] if place.text else cells.from_column
-    return [parse(type_, F.col(f"r{i}")) for i, type_ in enumerate(place.types)]
+    columns = [F.col(f"r{i}") for i in range(len(place.types))]
+    if place.format in ("file", "csv"):  # an empty cell of a column that may be null is one
+        columns = [F.when(raw != "", raw) if name in place.lenient else raw for name, raw in zip(place.columns, columns, strict=True)]
+    found = [parse(type_, raw) for type_, raw in zip(place.types, columns, strict=True)]
+    given = [place.blanks.get(name) for name in place.columns]
+    return [
+        cell if value is None else cells.filled(cell, type_, value) for cell, type_, value in zip(found, place.types, given, strict=True)
+    ]
 
 
 # -- raw cells: r0, r1, … as the source has them
@@ -206,7 +257,7 @@ def _lines(session: SparkSession, place: Place, paths: list[str], order: Order) 
     text = _text(session, place, paths)
     text = text.where(F.col("value") != "") if place.quoted else text
     text = _without_headers(text) if place.headers else text
-    width = len(place.columns)
+    width = len(place.fields)
     fields = F.split("value", re.escape(place.delimiter), -1) if width > 1 else F.array("value")
     split = text.select("value", fields.alias("fields"), _FILE, ROW)
     good = F.size("fields") == width if width else F.col("value") == NULLARY
@@ -238,7 +289,7 @@ def _csv(session: SparkSession, place: Place, paths: list[str], order: Order) ->
 
     if place.local:
         reader.ensure_closed(place)
-    width = len(place.columns)
+    width = len(place.fields)
     schema = ", ".join([*(f"b{i} string" for i in range(width)), "corrupt string"])
     options = {
         "sep": place.delimiter.encode().decode("latin-1").replace("\\", "\\\\"),
@@ -256,15 +307,18 @@ def _csv(session: SparkSession, place: Place, paths: list[str], order: Order) ->
     }
     read_ = session.read.options(**options).schema(schema).csv(paths)
     texts = [F.encode(F.coalesce(f"b{i}", F.lit("")), "ISO-8859-1").cast("string") for i in order]
-    last = order.index(width - 1)
-    if place.types[last].kind != "symbol" or _may_end_in_cr(place):
-        texts[last] = F.regexp_replace(texts[last], "\r\\z", "")
+    last = order.index(width - 1) if width - 1 in order else None
+    if last is None or place.types[last].kind != "symbol" or _may_end_in_cr(place):
+        if last is not None:
+            texts[last] = F.regexp_replace(texts[last], "\r\\z", "")
         read_ = read_.where(~every([F.col("b0") == "\r", *(F.col(f"b{i}").isNull() for i in range(1, width))]))
-    texts[0] = texts[0] if place.headers else F.regexp_replace(texts[0], "\\A\ufeff", "")
+    first = order.index(0) if 0 in order and not place.headers else None
+    if first is not None:
+        texts[first] = F.regexp_replace(texts[first], "\\A\ufeff", "")
     kept = [text.alias(f"r{i}") for i, text in enumerate(texts)]
     split = read_.select(*kept, F.col("corrupt").isNull().alias("whole"), *_metadata(place))
-    good = every([F.col("whole"), *(F.is_valid_utf8(f"r{i}") for i in range(width))])
-    return split.select(*(f"r{i}" for i in range(width)), good.alias(LINE_OK), _FILE, ROW)
+    good = every([F.col("whole"), *(F.is_valid_utf8(f"r{i}") for i in range(len(order)))])
+    return split.select(*(f"r{i}" for i in range(len(order))), good.alias(LINE_OK), _FILE, ROW)
 
 
 def _may_end_in_cr(place: Place) -> bool:

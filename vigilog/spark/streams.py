@@ -115,8 +115,12 @@ class _Part:
         if told is not None:
             operation = F.coalesce(told.value, F.lit("insert"))
             known = told.value.isin(*self.operations) | (told.null & F.lit(not self.required))
+        gone = F.lit(False)
+        if self.place.absent:  # of a column that is null there is no row: an upsert takes away the one that there was
+            gone = values[self.place.columns.index(self.place.absent)].null
+            operation = F.when(gone & (operation == "upsert"), F.lit("delete_key")).otherwise(operation)
         by_key = every([operation == "delete_key", *(values[column].good for column in self.key)])
-        skipped = every([F.col(LINE_OK), F.lit(self.place.skip_nulls), ~by_key]) & ~every(~cell.null for cell in values)
+        skipped = every([F.col(LINE_OK), F.lit(self.place.skip_nulls) | gone, ~by_key]) & ~every(~cell.null for cell in values)
         refused = ~every([F.col(LINE_OK), known, every(cell.good for cell in values) | by_key])
         return cells, operation, skipped, refused
 
@@ -126,7 +130,9 @@ class _Part:
         cells, operation, skipped, refused = self.judged()
         values = []
         for i, (cell, type_) in enumerate(zip(cells[: len(cells) - self.operated], self.place.types, strict=False)):
-            blank = F.lit(_BLANK.get(type_.kind, 0)).cast(spark_type(type_))  # a key alone says nothing of the other columns
+            blank = F.lit(None if type_.parts else _BLANK.get(type_.kind, 0)).cast(
+                spark_type(type_)
+            )  # a key alone says nothing of the other columns
             values.append((cell.value if i in self.key else F.when(operation == "delete_key", blank).otherwise(cell.value)).alias(f"v{i}"))
         numbers = [F.lit(order).alias(_ORDER), F.monotonically_increasing_id().alias(_NUMBER)]
         kept = raw.select(*raw.columns, *numbers).where(~skipped)
@@ -154,7 +160,8 @@ def _with_operation(place: Place, stated: str | None, key: Sequence[int]) -> _Pa
 
 
 def _widened(place: Place, column: str) -> Place:
-    return replace(place, columns=(*place.columns, column), types=(*place.types, SYMBOL))
+    source = (*place.source, column) if place.source else ()
+    return replace(place, columns=(*place.columns, column), types=(*place.types, SYMBOL), source=source)
 
 
 def _collected(place: Place, parts: Sequence[tuple[_Part, DataFrame]]) -> list[Operation]:

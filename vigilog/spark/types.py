@@ -22,4 +22,18 @@ if TYPE_CHECKING:
 
 
 def spark_type(type_: Type) -> str:
-    return str(type_) if type_.kind == "decimal" else _SPARK[type_.kind]
+    """What a type is called in Spark; a set is a sorted array.
+
+    >>> from vigilog.core.values import type_named
+    >>> spark_type(type_named("set<(symbol, unsigned)>"))
+    'array<struct<_1: string, _2: decimal(20,0)>>'
+    """
+    match type_.kind:
+        case "decimal":
+            return str(type_)
+        case "set":
+            return f"array<{spark_type(type_.parts[0])}>"
+        case "tuple":
+            return f"struct<{', '.join(f'_{number}: {spark_type(part)}' for number, part in enumerate(type_.parts, start=1))}>"
+        case kind:
+            return _SPARK[kind]

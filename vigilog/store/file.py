@@ -18,13 +18,16 @@ from typing import IO, Any
 from vigilog.core.errors import DataError
 
 NAME, LOCK = "vigilog.db", "lock"
-FORMAT = 4
+FORMAT = 5
 SEALED = 3  # since this format there is a sum of all that is small
 SUBSCRIPTIONS = """
 CREATE TABLE vigilog_subscriptions (owner TEXT NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, history TEXT NOT NULL, tx INTEGER, at REAL NOT NULL, PRIMARY KEY (owner, name)) WITHOUT ROWID, STRICT;
 """
-WRITTEN = "ALTER TABLE vigilog_programs ADD COLUMN written TEXT NOT NULL DEFAULT ''"
-MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS, 2: "", 3: WRITTEN}  # from a format to the next: SQL
+WRITTEN = "ALTER TABLE vigilog_programs ADD COLUMN written TEXT NOT NULL DEFAULT '';"
+ALERTS = """
+CREATE TABLE IF NOT EXISTS vigilog_alerts (kind TEXT NOT NULL, alert TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, said TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, alert, key)) WITHOUT ROWID, STRICT;
+"""
+MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS, 2: "", 3: WRITTEN, 4: ALERTS}  # from a format to the next: SQL
 SUM = "sum"  # under this name the settings have the sum of all that is small
 SUMMED = (
     f"SELECT name, value FROM vigilog_about WHERE name <> '{SUM}' ORDER BY name",
@@ -43,7 +46,7 @@ CREATE TABLE vigilog_relations (name TEXT PRIMARY KEY, kind TEXT NOT NULL, known
 CREATE TABLE vigilog_snapshots (relation TEXT PRIMARY KEY, tx INTEGER NOT NULL, location TEXT NOT NULL, rows INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_sources (name TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_requests (key TEXT PRIMARY KEY, tx INTEGER NOT NULL) WITHOUT ROWID, STRICT;
-{SUBSCRIPTIONS}"""
+{SUBSCRIPTIONS}{ALERTS}"""
 
 
 class DataFile:

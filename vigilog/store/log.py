@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from vigilog.core.errors import DataError
+from vigilog.core.reports import ALERT
 from vigilog.store.file import DataFile
 
 PACKED = 2_000  # bytes from which an entry is compressed
-Said = dict[str, Any]  # {"plus": […], "minus": […]}, or the segments that hold them
+ChangeEntry = dict[str, Any]  # {"plus": […], "minus": […]}, or the segments that hold them
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,10 @@ class Entry:
     tx: int
     at: float
     kind: str
-    changes: Mapping[str, Said]
+    changes: Mapping[str, ChangeEntry]
 
 
-def size(said: Said) -> tuple[int, int]:
+def size(said: ChangeEntry) -> tuple[int, int]:
     """How many rows came and how many went, wherever they are."""
     plus, minus = (part["rows"] if isinstance(part := said.get(side, ()), dict) else len(part) for side in ("plus", "minus"))
     return plus, minus
@@ -52,7 +53,7 @@ class Log:
         row = self.connection.execute("SELECT value FROM vigilog_about WHERE name = 'first'").fetchone()
         return int(row[0]) if row else 0
 
-    def append(self, kind: str, changes: Mapping[str, Said], views: Mapping[str, Said]) -> int:
+    def append(self, kind: str, changes: Mapping[str, ChangeEntry], views: Mapping[str, ChangeEntry]) -> int:
         """Writes a transaction down, inside the SQLite transaction of its commit; gives its number."""
         tx, at = self.last + 1, time.time()
         self.connection.execute("INSERT INTO vigilog_log VALUES (?, ?, ?, ?, ?)", (tx, at, kind, *_packed(changes, tx, at, kind)))
@@ -78,17 +79,19 @@ class Log:
             number += 1
         raise DataError(f"transaction {number} of the log is damaged: it is not there; restore a backup (vigilog restore)", "damaged")
 
-    def changes(self, since: int, until: int | None = None, views: Collection[str] | None = None) -> Iterator[tuple[int, str, Said]]:
-        """What views, all or some, gained and lost after a transaction: its number, the view, the rows; in order."""
+    def changes(
+        self, since: int, until: int | None = None, views: Collection[str] | None = None, *, alerts: bool = False
+    ) -> Iterator[tuple[int, str, ChangeEntry]]:
+        """What views, all or some, gained and lost after a transaction: its number, the view, the rows; in order. What `alerts` have reported is there, too, if it is asked for, or is among some by its name here."""
         rows = self.connection.execute(
             "SELECT tx, view, said, sum FROM vigilog_outbox WHERE tx > ? AND tx <= ? ORDER BY tx, view",
             (since, self.last if until is None else until),
         )
         for tx, view, said, total in rows:
-            if views is None or view in views:
+            if view in views if views is not None else alerts or not view.startswith(ALERT):
                 yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}", tx, view)
 
-    def said(self, until: int) -> Iterator[Said]:
+    def said(self, until: int) -> Iterator[ChangeEntry]:
         """What all entries up to a transaction say, of base relations and of views."""
         for entry in self.entries(self.first, until):
             yield from entry.changes.values()

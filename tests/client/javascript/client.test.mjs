@@ -46,11 +46,43 @@ describe("calls", AT_ONCE, () => {
     assert.deepEqual((await client.view("closure", { at: 0 })).rows, []);
   });
 
+  test("rows by name, told and answered", async (t) => {
+    const { client } = await served(t);
+    await client.tell({ insert: { edge: [{ y: "b", x: "a" }, ["b", "c"]], stock: [{ item: "p", amount: 1 }] }, upsert: { stock: [{ amount: 9, item: "q" }] } });
+    assert.deepEqual((await client.ask('closure("a", y)', { rows: "objects" })).rows, [{ x: "a", y: "b" }, { x: "a", y: "c" }]);
+    assert.deepEqual((await client.view("closure", { bind: { x: "b" }, rows: "objects" })).rows, [{ x: "b", y: "c" }]);
+    await assert.rejects(client.tell({ insert: { edge: [{ x: "a", yy: "b" }] } }), { code: "column", message: /did you mean y\?|has x, y/ });
+  });
+
   test("a refusal says what, and with which status", async (t) => {
     const { client } = await served(t);
     await assert.rejects(client.tell({ insert: { edge: [["a"]] } }), (error) => error instanceof VigilogError && error.status === 400 && error.message.length > 0);
     await assert.rejects(client.view("nothing"), { name: "VigilogError", status: 404 });
     await assert.rejects(client.tell({ insert: { stock: [["p", 1], ["p", 2]] } }), { name: "VigilogError", status: 422 });
+  });
+
+  test("alerts are followed, constraints refuse", async (t) => {
+    const { server, client } = await served(t);
+    const { alerts } = await client.tell({ upsert: { stock: [["nut", 3]] } });
+    assert.deepEqual(alerts, [{ alert: "low", state: "satisfied", row: ["nut", 3], message: "nut has 3" }]);
+    await assert.rejects(client.tell({ upsert: { stock: [["nut", -1]] } }), { name: "VigilogError", status: 422, constraint: "wrong", rows: [["nut"]] });
+    assert.deepEqual((await client.violations()).violations, []);
+    await client.acknowledge("low", ["nut"]);
+    const seen = [];
+    for await (const event of client.subscribe({ alert: "low", from: null })) {
+      if (event.kind === "snapshot") {
+        assert.deepEqual(event.rows, [["nut", 3]]);
+        await client.tell({ upsert: { stock: [["nut", 9], ["pin", 1]] } });
+        await client.tell({ upsert: { stock: [["pin", 9]] } });
+      }
+      if (event.kind === "alert") seen.push([event.tx, event.state, ...event.row]);
+      if (seen.length === 1) {
+        await server.kill();
+        await server.start();
+      }
+      if (seen.length === 3) break;
+    }
+    assert.deepEqual(seen, [[2, "ceased", "nut", 3], [2, "satisfied", "pin", 1], [3, "ceased", "pin", 1]]);
   });
 
   test("a key commits once", async (t) => {

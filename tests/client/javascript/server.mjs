@@ -27,6 +27,12 @@ level(i, n) :- stock(i, n).
 .decl big(n: number)
 .output big
 big(n) :- seen(n), n > 1000.
+.decl low(item: symbol, amount: number)
+low(i, n) :- stock(i, n), n < 4.
+.alert low(key=item, message="{item} has {amount}")
+.decl wrong(item: symbol)
+wrong(i) :- stock(i, n), n < 0.
+.constraint wrong
 `;
 
 /** `init` and `serve` are options of these commands; `serve` may depend on the folder. */

@@ -1,5 +1,5 @@
 // The types as a program uses them: compiled by `./run check`, never run.
-import { connect, VigilogError, type SubscriptionEvent, type View } from "../../../vigilog/client/javascript/vigilog.js";
+import { connect, VigilogError, type NamedRow, type SubscriptionEvent, type View } from "../../../vigilog/client/javascript/vigilog.js";
 
 const client = connect("http://127.0.0.1:8080", { token: "secret", bigint: true });
 const view: View<[string, bigint]> = await client.enroll({ view: "payroll", bind: { department: "dev" } }, { onPlus: (row, name, tx) => [row, name, tx] });
@@ -23,6 +23,10 @@ function told(event: SubscriptionEvent): string {
 for await (const event of client.subscribe({ views: ["above", "payroll"], name: "audit", from: 41, db: "5f0c", qos: { every: 1, coalesce: true } })) told(event);
 const why: VigilogError | undefined = (await view.ended) as VigilogError | undefined;
 console.log(why?.code, (await client.ask<[string]>('above("ann", m)')).rows.map(([member]) => member));
+
+await client.tell({ upsert: { employee: [{ name: "ann", department: "dev", pay: 3n }] } });
+const objects: readonly NamedRow[] = (await client.view<NamedRow>("payroll", { rows: "objects" })).rows;
+console.log(objects[0]?.department);
 
 // @ts-expect-error a copy begins with a first answer
 await client.enroll({ view: "above", from: 3 });

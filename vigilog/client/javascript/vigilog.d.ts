@@ -18,12 +18,17 @@ export interface Position {
   readonly tx: number;
 }
 
+/** A row by the names of its columns. */
+export type NamedRow = Readonly<Record<string, Value>>;
+/** A row as it may be told. */
+export type ToldRow = Row | NamedRow;
+
 export interface Transaction {
-  delete?: Record<string, readonly Row[]>;
-  insert?: Record<string, readonly Row[]>;
-  update?: Record<string, readonly { old: Row; new: Row }[]>;
-  upsert?: Record<string, readonly Row[]>;
-  delete_key?: Record<string, readonly Row[]>;
+  delete?: Record<string, readonly ToldRow[]>;
+  insert?: Record<string, readonly ToldRow[]>;
+  update?: Record<string, readonly { old: ToldRow; new: ToldRow }[]>;
+  upsert?: Record<string, readonly ToldRow[]>;
+  delete_key?: Record<string, readonly ToldRow[]>;
 }
 
 export interface Options {
@@ -57,18 +62,39 @@ export interface Change<R extends Row = Row> {
   readonly modified?: readonly Modified<R>[];
 }
 
+/** What an alert says of one key. */
+export interface Report<R extends Row = Row> {
+  readonly alert: string;
+  readonly state: "satisfied" | "ceased" | "again";
+  readonly row: R;
+  readonly old?: R;
+  readonly proofs?: number;
+  readonly message?: string;
+  readonly severity?: string;
+}
+
+/** What triggers did. */
+export type Triggered = Readonly<Record<string, { readonly insert: readonly Row[]; readonly delete: readonly Row[] }>>;
+
 export interface Committed {
   readonly tx: number;
   readonly views: Readonly<Record<string, { readonly plus: number; readonly minus: number }>>;
+  readonly alerts?: readonly Report[];
+  readonly triggered?: Triggered;
 }
 
 export interface Preview {
   readonly tx: number;
   readonly views: Readonly<Record<string, Change>>;
   readonly subscriptions?: readonly { readonly name?: string; readonly id?: number | string; readonly views: Readonly<Record<string, Change>> }[];
+  readonly alerts?: readonly Report[];
+  readonly triggered?: Triggered;
 }
 
-export interface Answer<R extends Row = Row> {
+/** Makes objects of rows, for columns as messages describe them. */
+export function namer(columns: readonly Column[]): (row: Row) => NamedRow;
+
+export interface Answer<R extends Row | NamedRow = Row> {
   readonly tx: number;
   readonly columns: readonly Column[];
   readonly rows: readonly R[];
@@ -122,7 +148,7 @@ interface Wish {
 export type ViewSpec = string | (Wish & ({ view: string } | { views: readonly string[] } | { query: string }));
 
 /** With `from`, a position or null for a first answer; without it, a known name goes on where it was. */
-export type SubscriptionSpec = ViewSpec | (Exclude<ViewSpec, string> & { from?: number | null; db?: string });
+export type SubscriptionSpec = ViewSpec | ((Exclude<ViewSpec, string> | (Wish & { alert: string })) & { from?: number | null; db?: string });
 
 type Side<R extends Row> = readonly R[] | number;
 
@@ -149,6 +175,8 @@ export type SubscriptionEvent<R extends Row = Row> =
       readonly modified?: readonly Modified<R>[];
       readonly views?: Readonly<Record<string, { readonly plus?: Side<R>; readonly minus?: Side<R>; readonly modified?: readonly Modified<R>[] }>>;
     }
+  /** One report of an alert; so many are `left` of its transaction. */
+  | ({ readonly kind: "alert"; readonly tx: number; readonly left?: number } & Report<R>)
   | { readonly kind: "progress"; readonly tx: number }
   | { readonly kind: "stale"; readonly tx: number; readonly behind: number; readonly since: number }
   /** Changes are missing, or the database is another one (`history`): a first answer follows. */
@@ -181,6 +209,10 @@ export class VigilogError extends Error {
   readonly status?: number;
   readonly constraint?: string;
   readonly rows?: readonly Row[];
+  readonly why?: readonly object[];
+  readonly others?: Readonly<Record<string, readonly Row[]>>;
+  readonly triggers?: readonly string[];
+  readonly chain?: readonly (readonly string[])[];
 }
 
 export class Client {
@@ -189,11 +221,14 @@ export class Client {
   onConnection(callback: (connected: boolean) => void): Stop;
   /** Commits a transaction, once, however often it had to be sent. */
   tell(transaction: Transaction, options?: CallOptions & { key?: string }): Promise<Committed>;
-  ask<R extends Row = Row>(goal: string, options?: CallOptions & { at?: number }): Promise<Answer<R>>;
+  /** Rows are arrays, or, with `rows: "objects"`, objects: `ask<NamedRow>(goal, { rows: "objects" })`. */
+  ask<R extends Row | NamedRow = Row>(goal: string, options?: CallOptions & { at?: number; rows?: "arrays" | "objects" }): Promise<Answer<R>>;
   why(goal: string, options?: CallOptions & { depth?: number }): Promise<Reason>;
   whatIf(transaction: Transaction, options?: CallOptions): Promise<Preview>;
+  violations(options?: CallOptions): Promise<Position & { readonly violations: readonly object[] }>;
+  acknowledge(alert: string, row: Row, options?: CallOptions): Promise<object>;
   views(options?: CallOptions): Promise<Views>;
-  view<R extends Row = Row>(name: string, options?: CallOptions & { bind?: Record<string, Value>; at?: number }): Promise<Answer<R> & Position>;
+  view<R extends Row | NamedRow = Row>(name: string, options?: CallOptions & { bind?: Record<string, Value>; at?: number; rows?: "arrays" | "objects" }): Promise<Answer<R> & Position>;
   subscribe<R extends Row = Row>(spec: SubscriptionSpec): Subscription<R>;
   enroll<R extends Row = Row>(spec: ViewSpec, options?: Callbacks<R> & { first?: boolean; signal?: AbortSignal }): Promise<View<R>>;
   call(method: string, path: string, options?: CallOptions & { query?: Record<string, unknown>; body?: object; headers?: HeadersInit }): Promise<any>;

@@ -15,7 +15,7 @@
 const QUEUE = 1000; // so many messages wait for a slow reader; changes after them are left at the server, and asked for later
 const SILENCE = 15_000; // after so long without a message a server is pinged, and after twice as long taken for lost
 const RETRIED = new Set([429, 502, 503, 504]);
-const PLACED = new Set(["snapshot", "change", "progress", "closing"]); // messages that move the position
+const PLACED = new Set(["snapshot", "change", "alert", "progress", "closing"]); // messages that move the position
 
 export class VigilogError extends Error {
   constructor({ code = "unknown", message = code, ...rest }, status) {
@@ -54,8 +54,9 @@ export class Client {
     return this.#post("v1/transactions", transaction, { ...options, headers: { "Idempotency-Key": key }, query: this.#exact() });
   }
 
-  async ask(goal, { at, ...options } = {}) {
-    return this.#typed(await this.#post("v1/ask", { goal, at }, { ...options, query: this.#exact() }));
+  /** Answers are arrays, or, with `rows: "objects"`, objects with the columns' names. */
+  async ask(goal, { at, rows, ...options } = {}) {
+    return this.#typed(await this.#post("v1/ask", { goal, at }, { ...options, query: this.#exact() }), rows);
   }
 
   /** A proof of an atom; of one that does not hold, why not, down to `depth` levels of rules. */
@@ -70,11 +71,17 @@ export class Client {
     return { ...answer, views: read(answer.views), subscriptions: answer.subscriptions?.map((each) => ({ ...each, views: read(each.views) })) };
   }
 
+  /** The present violations of all constraints, with why. */
+  violations(options) { return this.call("GET", "v1/violations", options); }
+
+  /** Somebody has seen what an alert says of a row: the server's sinks are silent about its key until it ceases. */
+  acknowledge(alert, row, options) { return this.#post(`v1/alerts/${encodeURIComponent(alert)}/ack`, { row }, options); }
+
   views(options) { return this.call("GET", "v1/views", options); }
 
-  async view(name, { bind = {}, at, ...options } = {}) {
+  async view(name, { bind = {}, at, rows, ...options } = {}) {
     const bound = Object.fromEntries(Object.entries(bind).map(([column, value]) => [`bind.${column}`, value]));
-    return this.#typed(await this.call("GET", `v1/views/${encodeURIComponent(name)}`, { ...options, query: { ...bound, at, ...this.#exact() } }));
+    return this.#typed(await this.call("GET", `v1/views/${encodeURIComponent(name)}`, { ...options, query: { ...bound, at, ...this.#exact() } }), rows);
   }
 
   /** Events as they come, for `for await`; going on to the next says that the last one is dealt with. */
@@ -131,7 +138,10 @@ export class Client {
 
   #exact() { return this.#options.integers === "number" ? {} : { integers: "text" }; }
 
-  #typed(answer) { return { ...answer, rows: answer.rows.map(reader(answer.columns, this.#options.integers)) }; }
+  #typed(answer, form = "arrays") {
+    const rows = answer.rows.map(reader(answer.columns, this.#options.integers));
+    return { ...answer, rows: form === "objects" ? rows.map(namer(answer.columns)) : rows };
+  }
 }
 
 /** The one WebSocket: opened for the first subscription, opened anew while there are any, closed after the last. */
@@ -237,6 +247,7 @@ export class Subscription {
   #start; // where the next request begins: `from` and `db`, at first as the caller gave them
   #resumes = false;
   #partial = true; // nothing is known yet, or a first answer is on its way: there is no position before its end
+  #reported = null; // the last report of an alert, and how many were left of its transaction
   #queue = [];
   #wake = () => {};
   #ended = null;
@@ -296,6 +307,13 @@ export class Subscription {
       this.#partial = this.#start.from == null && !(this.named && this.#start.from === undefined); // a known name may go on
     }
     if (kind === "snapshot") this.#partial = !body.last;
+    if (kind === "alert") {
+      const left = body.left ?? 0; // until the last report of a transaction is here, the position is that before it
+      if (this.#reported?.tx === body.tx && left >= this.#reported.left) return;
+      [this.#reported, this.#partial, this.#resumes] = [{ tx: body.tx, left }, false, true];
+      this.#start = { from: settled(body), db: this.#db };
+      return this.#push({ kind, ...body });
+    }
     if (PLACED.has(kind) && !this.#partial) {
       this.#start = { from: body.tx, db: this.#db };
       this.#resumes = true;
@@ -338,7 +356,7 @@ export class Subscription {
           const event = await this.#read(this.#queue.shift());
           if (!event) continue;
           if (event.kind === "gap") this.position = null;
-          else if (PLACED.has(event.kind) && event.last !== false) this.position = { db: this.#history, tx: event.tx };
+          else if (PLACED.has(event.kind) && event.last !== false) this.position = { db: this.#history, tx: settled(event) };
           yield event;
           this.#dealtWith = this.position;
           if (!this.#queue.length || Date.now() - this.#acknowledgedAt > 1000) this.#acknowledge();
@@ -367,9 +385,13 @@ export class Subscription {
   /** A message with its values read, and its rows fetched if they were only named; null if they are no longer to be had. */
   async #read(event) {
     if (event.kind === "subscribed") [this.#history, this.#columns] = [event.db, mapped(event.views, ({ columns }) => columns)];
+    if (event.kind === "alert") {
+      const read = reader(this.#columns[event.alert], this.#integers);
+      return { ...event, row: read(event.row), ...(event.old && { old: read(event.old) }) };
+    }
     if (event.kind !== "snapshot" && event.kind !== "change") return event;
     try {
-      if (!event.views) return await this.#readPart(event, this.#wish.view ?? "query");
+      if (!event.views) return await this.#readPart(event, this.#wish.view ?? this.#wish.alert ?? "query");
       const views = {};
       for (const [name, part] of Object.entries(event.views)) views[name] = await this.#readPart(part, name);
       return { ...event, views };
@@ -528,16 +550,46 @@ export class View {
 /** How a row that came with its integers as text is read. */
 function reader(columns = [], integers) {
   const read = { number: Number, bigint: BigInt }[integers];
-  const places = columns.flatMap(({ type }, place) => (type === "number" || type === "unsigned" ? [place] : []));
-  if (!read || !places.length) return (row) => row;
-  return (row) => {
-    const values = [...row];
-    for (const place of places) values[place] = read(values[place]);
-    return values;
-  };
+  const places = read ? columns.map(({ type }) => cellReader(type, read)) : [];
+  if (!places.some(Boolean)) return (row) => row;
+  return (row) => row.map((cell, place) => (places[place] ? places[place](cell) : cell));
+}
+
+/** How a cell of a type is read, if there are integers in it: `set<(symbol, number)>` is an array of arrays. */
+function cellReader(type, read) {
+  if (type === "number" || type === "unsigned") return read;
+  if (type.startsWith("set<")) {
+    const each = cellReader(type.slice(4, -1), read);
+    return each && ((cell) => cell.map(each));
+  }
+  if (!type.startsWith("(")) return undefined;
+  const parts = components(type.slice(1, -1)).map((part) => cellReader(part, read));
+  return parts.some(Boolean) ? (cell) => cell.map((value, place) => (parts[place] ? parts[place](value) : value)) : undefined;
+}
+
+/** The types of a tuple's components. */
+function components(text) {
+  const found = [""];
+  let depth = 0;
+  for (const character of text) {
+    if ("<(".includes(character)) depth += 1;
+    if (">)".includes(character)) depth -= 1;
+    if (character === "," && depth === 0) found.push("");
+    else found[found.length - 1] += character;
+  }
+  return found.map((part) => part.trim());
+}
+
+/** Makes an object of a row. */
+export function namer(columns) {
+  const names = columns.map(({ name }) => name);
+  return (row) => Object.fromEntries(names.map((name, place) => [name, row[place]]));
 }
 
 /** With its rows read, where it has rows and not just their number. */
+/** The position that an event leads to. */
+function settled({ tx, left }) { return left ? tx - 1 : tx; }
+
 function readChange(change, read) {
   const result = { ...change };
   for (const side of ["rows", "plus", "minus"]) if (Array.isArray(change[side])) result[side] = change[side].map(read);

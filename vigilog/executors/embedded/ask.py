@@ -14,13 +14,18 @@ from vigilog.executors.embedded.statements import Source
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.goal import Goal, goal_of
 from vigilog.language.syntax import (
+    COMPARISONS,
+    TESTS,
     Aggregate,
     Attribute,
     Constant,
+    Constraint,
     Declaration,
     Functor,
+    Literal,
     Program,
     Rule,
+    SetOf,
     Term,
     Variable,
     Wildcard,
@@ -132,7 +137,7 @@ def form_of(goal: Goal) -> tuple[Form, Row]:
     ('answer(k1, y) :- edge(k1, y), !edge(y, k1).', ('a',))
     """
     opener = _Opener(names(goal.rule, into_aggregates=True))
-    body = tuple(map_terms(literal, opener.term) for literal in goal.rule.body)
+    body = tuple(map(opener.literal, goal.rule.body))
     args = tuple(opener.term(arg) for arg in goal.rule.head.args)
     known = tuple(opener.found.values())
     attributes = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in known)
@@ -149,6 +154,11 @@ class _Opener:
         self.fresh = (name for name in (f"k{number}" for number in count(1)) if name not in taken)
         self.found: dict[tuple[str, Value], Variable] = {}
 
+    def literal(self, literal: Literal) -> Literal:
+        """A set is collected by rules of its own, which see no variables of the goal, and an aggregate takes a component that is known: their constants stay."""
+        applied = isinstance(literal, Constraint) and literal.op not in COMPARISONS and literal.op not in TESTS
+        return literal if applied or isinstance(literal, SetOf) else map_terms(literal, self.term)
+
     def term(self, term: Term) -> Term:
         match term:
             case Constant():
@@ -160,7 +170,7 @@ class _Opener:
                 return replace(term, args=tuple(map(self.term, term.args)))
             case Aggregate():
                 target = None if term.target is None else self.term(term.target)
-                return replace(term, target=target, body=tuple(map_terms(literal, self.term) for literal in term.body))
+                return replace(term, target=target, body=tuple(map(self.literal, term.body)))
             case Variable() | Wildcard():
                 return term
             case _:

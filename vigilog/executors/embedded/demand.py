@@ -9,19 +9,24 @@ they are found, and what one such relation has and another has not is told apart
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from vigilog.core.errors import Stopped
 from vigilog.core.rows import converted
 from vigilog.core.values import Row, Type
+from vigilog.executors.embedded.concerned import MANY, Concerned, wanted_constant
 from vigilog.executors.embedded.statements import Source, Statement, WorkLayout, compiled, serve
-from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.executors.embedded.tables import Tables, TooLarge, quote
 from vigilog.language.syntax import Atom, Program, Rule, atoms
 from vigilog.planning.order import Search
 from vigilog.planning.sqlite import AFFINITY, decoder, encoder
 from vigilog.rewriting.demand.demand import ranks
 from vigilog.rewriting.demand.transient import transient
+
+FETCHED = 10_000  # rows that are fetched before it is looked whether they are too many
+ROW_BYTES = 100  # that a row of no texts takes in this process, about
 
 
 class OverBudget(Stopped):
@@ -51,11 +56,15 @@ class DemandMachine:
         self.tables, self.sources, self.inputs = tables, sources, set(inputs)
         self.layout = WorkLayout(program, tables, sources, tables.label())
         self.transient = transient(program.rules, told)
+        self.differences: dict[str, list[int]] = {}  # by the relation of which rows are told
+        for number, difference in enumerate(self.transient.differences):
+            self.differences.setdefault(difference.one, []).append(number)
         self.rules = list(zip(self.transient.rules, ranks(self.transient.rules, levels), strict=True))
         self.fetched: dict[str, set[tuple[Any, ...]]] = {}  # what came to relations without a table
         self.made: set[str] = set()  # relations with a work table
         self.sizes: dict[str, int] = {}
         self.seen: dict[int, list[dict[str, int]]] = {}  # for each plan and rank, how much of each relation has been read
+        self.concerned: dict[int, dict[tuple[int, str], Concerned]] = {}  # for each plan, where rules are found by constants
         self.derived = self.rounds = 0
         self.budget: int | None = None
         self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, step after step, if wanted
@@ -75,13 +84,34 @@ class DemandMachine:
             if relation not in self.transient.relations:
                 self._create(relation)
         found: Plan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
+        concerned: dict[tuple[int, str], Concerned] = {}
         for rule, rank in live:
             for place, atom in self._places(rule):
-                found[rank].setdefault(atom.relation, []).append(
-                    (self._statement(rule, place, atom, rows), atom.relation not in self.inputs)
-                )
+                statement = self._statement(rule, place, atom, rows), atom.relation not in self.inputs
+                found[rank].setdefault(atom.relation, []).append(statement)
+                if atom.relation in self.inputs:
+                    concerned.setdefault((rank, atom.relation), Concerned()).add(statement, self._wanted(rule, place, atom))
+        self.concerned[id(found)] = {place: self._asking(place[1], index) for place, index in concerned.items() if index.many}
         self.tables.register()
         return found
+
+    def _wanted(self, rule: Rule, place: int, atom: Atom) -> tuple[int, Any] | None:
+        """The column of an input that must have a constant for a rule to find something, and the constant as tables have it."""
+        wanted = wanted_constant(rule.derive(rule.head, body=(atom, *rule.body[:place], *rule.body[place + 1 :])))
+        if wanted is None:
+            return None
+        encode = encoder(self.layout.types[atom.relation][wanted[0]])
+        return wanted[0], encode(wanted[1].value) if encode else wanted[1].value
+
+    def _asking(self, relation: str, index: Concerned) -> Concerned:
+        table, columns = quote(self.layout.tables[relation]), self.layout.columns[relation]
+        index.texts = {column: f"SELECT DISTINCT {quote(columns[column])} FROM {table}" for column in index.by_constant}
+        return index
+
+    def _for_rows(self, index: Concerned) -> list[tuple[Statement, bool]]:
+        """The statements that the rows of an input concern."""
+        values = ((column, [value for (value,) in self.tables.cursor.execute(text)]) for column, text in index.texts.items())
+        return list(index.among(values))
 
     def warm(self, plan: Plan) -> None:
         """Lets SQLite compile the statements of a plan, by running them over nothing."""
@@ -101,12 +131,12 @@ class DemandMachine:
         self.tables.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", stored)
         self.sizes[relation] = self.sizes.get(relation, 0) + self.tables.connection.total_changes - before
 
-    def run(self, plan: Plan, filled: Iterable[str] = (), changed: Collection[str] = ()) -> None:
-        """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`; the tables `changed` have rows."""
+    def run(self, plan: Plan, filled: Iterable[str] = (), changed: Collection[str] = (), needed: Collection[str] | None = None) -> None:
+        """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`; of what is not `needed` nothing. The tables `changed` have rows."""
         sizes, cursor, statements = self.sizes, self.tables.cursor, 0
         for relation in filled:
             sizes[relation] = 1
-        seen = self.seen.setdefault(id(plan), [{} for _ in plan])
+        seen, concerned = self.seen.setdefault(id(plan), [{} for _ in plan]), self.concerned[id(plan)]
         open_ = [
             {name for name in sizes.keys() & steps.keys() if sizes[name] > known.get(name, 0)}
             for steps, known in zip(plan, seen, strict=True)
@@ -118,8 +148,11 @@ class DemandMachine:
                 open_[rank] = set()
                 for relation, since, until in batch:
                     seen[rank][relation] = until
-                    for statement, window in plan[rank][relation]:
+                    index = concerned.get((rank, relation)) if concerned else None
+                    for statement, window in plan[rank][relation] if index is None else self._for_rows(index):
                         if statement.needs and not all(map(sizes.get, statement.needs)):
+                            continue
+                        if needed is not None and statement.target not in needed:
                             continue
                         if window:
                             statement.parameters["since"], statement.parameters["until"] = since, until
@@ -130,24 +163,45 @@ class DemandMachine:
                         if found:
                             self._found(plan, target, found, open_)
                 self.tables.watch.reached(self.rounds, self.derived)
-                if self.budget is not None and self.derived > self.budget:
-                    raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
+                self._check(self.derived)
+                self.tables.watch.tick()
             self._compare()
-        except sqlite3.OperationalError as reason:
-            raise self.tables.translated(reason) from None
+        except BaseException as reason:
+            self.tables.let_go()
+            raise self.tables.translated(reason) if isinstance(reason, sqlite3.OperationalError) else reason from None
         finally:
             self.tables.statements += statements
 
-    def _fetch(self, target: str, rows: Iterable[tuple[Any, ...]]) -> int:
-        """Takes rows of a relation without a table; gives how many are new."""
+    def _fetch(self, target: str, rows: Iterator[tuple[Any, ...]]) -> int:
+        """Takes rows of a relation without a table, but not many more than the budget allows; gives how many are new."""
         known = self.fetched.setdefault(target, set())
         before = len(known)
-        known.update(rows)
+        if self.budget is None:
+            known.update(rows)
+            return len(known) - before
+        size, most = 0, self.tables.bounded
+        while some := list(islice(rows, FETCHED)):
+            known.update(some)
+            self._check(self.derived + len(known) - before)
+            if most is not None:
+                size += sum(ROW_BYTES + sum(len(cell) for cell in row if isinstance(cell, str)) for row in some)
+                if size > most:
+                    raise TooLarge(most)
         return len(known) - before
+
+    def _check(self, derived: int) -> None:
+        if self.budget is not None and derived > self.budget:
+            raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
 
     def _compare(self) -> None:
         """Tells apart what one relation without a table has and another has not."""
-        for difference in self.transient.differences:
+        if not self.fetched:
+            return
+        differences = self.transient.differences
+        if len(differences) > MANY:
+            places = {place: None for name in self.fetched for place in self.differences.get(name, ())}
+            differences = [differences[place] for place in places]
+        for difference in differences:
             if found := self.fetched.get(difference.one, set()) - self.fetched.get(difference.other, set()):
                 self.fetched[difference.told] = found
                 self.sizes[difference.told] = len(found)

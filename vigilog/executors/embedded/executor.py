@@ -36,11 +36,11 @@ class EmbeddedEvaluation:
         resident: bool = False,
         connection: sqlite3.Connection | None = None,
         kept: Collection[str] = (),
-        functional: Collection[str] = (),
+        functional: Mapping[str, int] | None = None,
     ) -> None:
         """Evaluates a plain program (see `rewriting.passes`) over the given rows; `resident` tables are there to be changed afterwards.
 
-        With a `connection` the tables are in a file; those of the relations in `kept` are there already. In relations that are `functional` the last column follows from the others.
+        With a `connection` the tables are in a file; those of the relations in `kept` are there already. In relations that are `functional` so many of the last columns follow from the others.
         """
         started = time.perf_counter()
         self.program, self.watch = program, watch

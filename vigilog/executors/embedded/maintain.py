@@ -8,24 +8,28 @@ All statements, tables and indexes are made when a database is opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vigilog.core.delta import Delta, between
 from vigilog.core.values import Row
+from vigilog.executors.allowance import Allowance, Spent
 from vigilog.executors.embedded.counted import Counter
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
-from vigilog.executors.embedded.keepers import KEEPERS
+from vigilog.executors.embedded.grouped import GroupKeeper
+from vigilog.executors.embedded.keepers import KEEPERS, Keeper
 from vigilog.executors.embedded.statements import Work, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, among, quote
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
 from vigilog.language.strata import components
+from vigilog.rewriting.maintenance.columns import Reading
 from vigilog.rewriting.maintenance.external import External
-from vigilog.rewriting.maintenance.plan import Plan
+from vigilog.rewriting.maintenance.plan import ComponentPlan, GroupPlan, Plan
 from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.program.relevant import relevant
 
 CHANGE = ("minus", "plus")
 
@@ -47,10 +51,11 @@ class _Statements:
 class Maintainer:
     """The tables of an evaluated program, kept true under changes of its base relations."""
 
-    def __init__(self, plan: Plan, tables: Tables, kept: Iterable[str] = ()) -> None:
-        """Maintains what the plan keeps, and finds the changes of what it does not. Of what is kept beside relations, `kept` is there already."""
+    def __init__(self, plan: Plan, tables: Tables, kept: Iterable[str] = (), queries: Iterable[str] = ()) -> None:
+        """Maintains what the plan keeps, and finds the changes of what it does not, and of `queries`. Of what is kept beside relations, `kept` is there already."""
         self.plan, self.tables, self.layout = plan, tables, tables.layout
         self.label = tables.label()
+        self.places = {name: place for place, name in enumerate(plan.told)}
         self.changed: dict[str, Change] = {}
         self.filled: set[str] = set()  # the tables of changes that have rows
         self.few: dict[str, list[tuple[Any, ...]]] = {}  # rows to be deleted one by one
@@ -61,68 +66,142 @@ class Maintainer:
         for relation in plan.needed.relations.keys() - plan.kept.keys():
             for kind in CHANGE:
                 tables.create(relation, self._name(relation, kind))
-        self.keepers = [
-            KEEPERS[part.strategy.keeper](part, plan.stored, tables, self.sizes, self._name, self.filled) for part in plan.components
-        ]
+        self.keepers = [self._keeper(part) for part in plan.components]
         self.reads = [part.reads for part in plan.components]
-        self.views = None if plan.external is None else ExternalViews(plan.external, tables, self._name, self.sizes)
+        self.reading = Reading(plan.whole)
+        self.views = None if plan.external is None else ExternalViews(plan.external, tables, self._name, self.sizes, plan.told)
+        asked = {name: plan.only(name).external for name in queries}
+        self.queries = {
+            name: ExternalViews(part, tables, self._name, self.sizes, [name]) for name, part in asked.items() if part is not None
+        }
         self.statements = {relation: self._statements(relation) for relation in plan.needed.relations}
+        self._fill(kept)
         for keeper in self.keepers:
             if isinstance(keeper, Counter) and keeper.beside not in kept:
                 keeper.count_all()
         self._warm()
 
+    def _keeper(self, part: ComponentPlan | GroupPlan) -> Keeper:
+        if isinstance(part, GroupPlan):
+            return GroupKeeper(part, self.tables, self.sizes, self._name, self.filled)
+        return KEEPERS[part.strategy.keeper](part, self.plan.stored, self.tables, self.sizes, self._name, self.filled)
+
+    def _fill(self, kept: Iterable[str]) -> None:
+        """Computes what is kept of groups and is not there already; what they are derived from and is not kept is evaluated for that."""
+        known = set(kept)
+        empty = {
+            k.group.aux.relation: k
+            for k in self.keepers
+            if isinstance(k, GroupKeeper) and not known.issuperset(declaration.relation for declaration in k.group.kept)
+        }
+        if not empty:
+            return
+        below = {rule.head.relation for keeper in empty.values() for rule in keeper.program.rules} - {
+            k.group.rows.relation for k in empty.values()
+        }
+        machine, made = TableMachine(self.tables), list[str]()
+        for component in components(self.plan.grouping.order):
+            if component.relations[0] in empty:
+                empty[component.relations[0]].fill()
+            elif below.issuperset(component.relations):
+                fixpoint(component, machine, self.tables.watch)
+                made += component.relations
+        for relation in made:
+            self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
+
+    @property
+    def derived_views(self) -> list[ExternalViews]:
+        return [*([self.views] if self.views else []), *self.queries.values()]
+
     def _warm(self) -> None:
         """Lets SQLite compile all statements, so that no transaction waits for that."""
         for keeper in self.keepers:
             keeper.warm()
-        if self.views:
-            self.views.machine.warm(self.views.plan)
-        for statements in self.statements.values():
+        for views in self.derived_views:
+            views.machine.warm(views.plan)
+        for relation, statements in self.statements.items():
+            self.tables.contents(relation).warm()
             for sql in (statements.minus, statements.plus, statements.delete, statements.insert):
                 self.tables.connection.executemany(sql, ())
             for sql in (statements.delete_all, statements.insert_all, *statements.clear):
                 self.tables.execute(sql)
 
     def apply(
-        self, changes: Mapping[str, Delta], wanted: Iterable[str], settle: Settle, *, keep: bool = True, budget: int | None = None
+        self,
+        changes: Mapping[str, Delta],
+        wanted: Collection[str],
+        settle: Settle,
+        *,
+        keep: bool = True,
+        budget: int | None = None,
+        allowance: Allowance | None = None,
     ) -> dict[str, Delta]:
         """Applies net changes of base relations; gives the net changes of the wanted relations that changed, after `settle` has been told them in the same transaction.
 
         Without `keep` everything is as before afterwards. More rows than the budget are not derived on demand: then it raises OverBudget, and nothing has changed.
+        Nor has it if a query goes beyond its allowance: then it raises TooDear.
         """
         try:
             with self.tables.transaction(keep=keep):
-                self._change(changes)
-                found = {name: self._delta(name) for name in wanted if name in self.changed}
+                concerned = self._change(changes)
+                found = self._deltas(wanted)
                 if self.views:
-                    found |= self.views.changes(self.filled, wanted, budget)
+                    found |= self.views.changes(self.filled, budget, concerned)
                     self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
                     self.views.machine.clear()
+                found |= self._followed(allowance or Allowance())
                 self._end()
                 settle(found)
         except BaseException:
-            self.filled.clear()
-            self.few.clear()
-            if self.views:
-                self.views.machine.forget()
-            for keeper in self.keepers:
-                keeper.forget()
+            self._forget()
             raise
         return found
 
-    def recompute(self, changes: Mapping[str, Delta], wanted: Sequence[str], settle: Settle, *, keep: bool = True) -> dict[str, Delta]:
-        """Does what `apply` does, but evaluates views that are not stored anew, before and after, and compares."""
+    def recompute(
+        self, changes: Mapping[str, Delta], wanted: Sequence[str], settle: Settle, *, keep: bool = True, allowance: Allowance | None = None
+    ) -> dict[str, Delta]:
+        """Does what `apply` does, but evaluates views that are not stored anew, before and after, and compares. Queries have the changes that they have."""
         machine = TableMachine(self.tables)
         before = self._whole(wanted, machine)
-        with self.tables.transaction(keep=keep):
-            self._change(changes)
-            found = {name: self._delta(name) for name in wanted if name in self.changed}
-            self._end()
-            after = self._whole(wanted, machine)
-            found |= {name: delta for name in before if (delta := between(before[name], after[name]))}
-            self.derived += machine.derived
-            settle(found)
+        try:
+            with self.tables.transaction(keep=keep):
+                self._change(changes)
+                found = self._deltas(wanted)
+                found |= self._followed(allowance or Allowance())
+                self._end()
+                after = self._whole(wanted, machine)
+                found |= {name: delta for name in before if (delta := between(before[name], after[name]))}
+                self.derived += machine.derived
+                settle(found)
+        except BaseException:
+            self._forget()
+            raise
+        return found
+
+    def _forget(self) -> None:
+        """A transaction was taken back."""
+        self.filled.clear()
+        self.few.clear()
+        for views in self.derived_views:
+            views.machine.forget()
+        for keeper in self.keepers:
+            keeper.forget()
+
+    def _followed(self, allowance: Allowance) -> dict[str, Delta]:
+        """The net changes of queries. Raises TooDear if one costs more than it may, or all together do."""
+        found: dict[str, Delta] = {}
+        wanted = {name: views for name, views in self.queries.items() if name not in allowance.without}
+        touched = {name: views for name, views in wanted.items() if not self.filled.isdisjoint(views.inputs)}
+        if not touched:
+            return found
+        spent = Spent(allowance)
+        with self.tables.no_larger(allowance.size):
+            for name, views in touched.items():
+                machine = views.machine
+                with spent.by(name, machine), self.tables.within(allowance.seconds):
+                    found |= views.changes(self.filled, allowance.rows)
+                self.derived, self.rounds = self.derived + machine.derived, self.rounds + machine.rounds
+                machine.clear()
         return found
 
     def _whole(self, wanted: Sequence[str], machine: TableMachine) -> dict[str, set[Row]]:
@@ -136,15 +215,23 @@ class Maintainer:
                 self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
         return found
 
-    def _change(self, changes: Mapping[str, Delta]) -> None:
-        """Changes the base relations and all that is stored; the net changes are in the tables of changes, and what is lost still in its relation."""
+    def _change(self, changes: Mapping[str, Delta]) -> frozenset[str] | None:
+        """Changes the base relations and all that is stored; the net changes are in the tables of changes, and what is lost still in its relation.
+
+        Gives the derived relations that the changes concern; None if that may be all that read them.
+        """
         self.derived, self.rounds, self.changed = 0, 0, {}
         for relation, delta in changes.items():
             self._apply_base(relation, delta)
-        for keeper, read in zip(self.keepers, self.reads, strict=True):
-            if not read.isdisjoint(self.changed):
+        concerned = self.reading.concerned(changes) if self.reading.spares(changes) else None
+        for keeper, part, read in zip(self.keepers, self.plan.components, self.reads, strict=True):
+            spared = (
+                concerned is not None and isinstance(part, ComponentPlan) and not self.reading.touched(part.component.relations, concerned)
+            )
+            if not spared and not read.isdisjoint(self.changed):
                 self.changed |= keeper.maintain()
                 self.derived, self.rounds = self.derived + keeper.derived, self.rounds + keeper.rounds
+        return concerned
 
     def _end(self) -> None:
         """Deletes what is lost, and empties the tables of changes."""
@@ -195,6 +282,12 @@ class Maintainer:
             changes=(self._name(relation, "minus"), self._name(relation, "plus")),
         )
 
+    def _deltas(self, wanted: Collection[str]) -> dict[str, Delta]:
+        """The net changes of wanted tables that changed, in the order of those that are wanted."""
+        if len(wanted) > 4 * len(self.changed):
+            wanted = sorted(self.changed.keys() & self.places.keys(), key=self.places.__getitem__)
+        return {name: self._delta(name) for name in wanted if name in self.changed}
+
     def _delta(self, relation: str) -> Delta:
         change = self.changed[relation]
         plus = self.tables.rows_of(relation, self._name(relation, "plus")) if change.gained else ()
@@ -208,24 +301,41 @@ class Maintainer:
 class ExternalViews:
     """Views that are not stored: their changes are found on demand."""
 
-    def __init__(self, external: External, tables: Tables, work: Work, rows: Mapping[str, int]) -> None:
+    def __init__(self, external: External, tables: Tables, work: Work, rows: Mapping[str, int], wanted: Iterable[str]) -> None:
         self.external = external
         states = {name: external.states[name] for name in external.tables}
         self.inputs = {
             work(name, kind): changed for name, state in states.items() for kind, changed in (("minus", state.lost), ("plus", state.gained))
         }
         told = [name for state in external.states.values() for name in (state.lost, state.gained)]
+        own = [(name, external.states[name]) for name in wanted if name not in external.tables]
+        self.wanted = [
+            (place, name, state.lost, state.gained) for place, (name, state) in enumerate(own)
+        ]  # in the order in which they are told
+        self.told = {change: entry for entry in self.wanted for change in entry[2:]}
         sources = in_both_states(states, tables, work)
         self.machine = DemandMachine(external.program, external.levels, tables, sources, self.inputs.values(), told)
         self.plan = self.machine.plan(self.inputs.values(), rows)
+        self.needed: dict[frozenset[str], frozenset[str]] = {}
 
-    def changes(self, filled: set[str], wanted: Iterable[str], budget: int | None) -> dict[str, Delta]:
-        """The net changes of the views that changed."""
+    def changes(self, filled: set[str], budget: int | None, concerned: frozenset[str] | None = None) -> dict[str, Delta]:
+        """The net changes of the wanted views that changed; only of those that are `concerned`, if that is known."""
         self.machine.budget = budget
-        self.machine.run(self.plan, [self.inputs[table] for table in filled if table in self.inputs], filled)
+        needed = None if concerned is None else self._needed(concerned)
+        self.machine.run(self.plan, [self.inputs[table] for table in filled if table in self.inputs], filled, needed)
         found, sizes, rows = {}, self.machine.sizes, self.machine.rows
-        for name in wanted:
-            state = self.external.states[name]
-            if (state.gained in sizes or state.lost in sizes) and name not in self.external.tables:
-                found[name] = Delta(frozenset(rows(state.gained)), frozenset(rows(state.lost)))
+        wanted = self.wanted
+        if len(wanted) > len(sizes):  # of many, few have changed
+            wanted = sorted({self.told[name] for name in sizes if name in self.told})
+        for _, name, lost, gained in wanted:
+            if gained in sizes or lost in sizes:
+                found[name] = Delta(frozenset(rows(gained)), frozenset(rows(lost)))
         return found
+
+    def _needed(self, concerned: frozenset[str]) -> frozenset[str]:
+        """The relations of the rules that are needed for the changes of some views."""
+        if concerned not in self.needed:
+            states = (self.external.states[name] for name in concerned if name in self.external.states)
+            told = [name for state in states for name in (state.lost, state.gained)]
+            self.needed[concerned] = frozenset(relevant(self.external.program, told).relations)
+        return self.needed[concerned]

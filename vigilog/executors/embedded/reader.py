@@ -21,33 +21,33 @@ from vigilog.planning.sqlite import encoder
 class EmbeddedReader:
     """A connection of its own to the tables of a plain program, of which the base relations and those `stored` have their rows in the file.
 
-    What it reads between `begin` and `end` is one state. `indexes` makes an index, which a reader cannot; what is prepared before `begin` finds it.
+    Proofs are those of another program, `proved`, which reads nothing that is only kept to answer. What it reads between `begin` and `end` is one state. `indexes` makes an index, which a reader cannot; what is prepared before `begin` finds it.
     """
 
     def __init__(
         self,
         program: Program,
+        proved: Program,
         stored: Collection[str],
         connection: sqlite3.Connection,
         sizes: Mapping[str, int],
         indexes: Callable[[Search], None],
     ) -> None:
-        self.stored, self.connection, self.watch, self.made = stored, connection, Watch(), 0
+        self.stored, self.connection, self.watch = stored, connection, Watch()
         self.tables = Tables(FileLayout(program), self.watch, connection=connection, indexes=indexes)
         self.tables.look()
         self.asker = Asker(program, stored, self.tables, sizes)
-        self.reasoner = Reasoner(program, self.tables, sizes)
+        self.reasoner = Reasoner(proved, self.tables, sizes)
 
     def begin(self) -> None:
         """From the next look on one state is read."""
         self.connection.execute("BEGIN")
-        self.made = len(self.tables.made)
 
     def end(self, *, failed: bool) -> bool:
-        """Whether it can be used again: work tables that were made since `begin` stay, unless it failed."""
+        """Whether it can be used again. After a failure it cannot: its work tables may be gone, or may have grown large in memory."""
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK" if failed else "COMMIT")
-        return not failed or len(self.tables.made) == self.made
+        return not failed
 
     def prepare(self, goal: Goal) -> None:
         self.asker.prepare(goal)

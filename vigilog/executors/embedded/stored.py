@@ -66,7 +66,10 @@ class StoredComponent:
         self.linear = all(len(recursive_positions(rule, self.component)) <= 1 for rule in self.component.rules)
         self.losing, self.proving, self.gaining = self._plan()
         self.joint = self._joint()
-        self.put_in = {name: f"INSERT INTO {self.own[name]} {self._since(name, 'plus')}" for name in relations}
+        sorted_ = {
+            name: f" ORDER BY {self.columns[name]}" if self.linear else "" for name in relations
+        }  # all rows at once, which is faster
+        self.put_in = {name: f"INSERT INTO {self.own[name]} {self._since(name, 'plus')}{sorted_[name]}" for name in relations}
         columns = {name: [*map(quote, tables.layout.columns[name])] for name in relations}
         self.take_off = {
             name: f"DELETE FROM {self._table(name, 'minus')} WHERE " + among(columns[name], f"({self._since(name, 'back')})")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count, takewhile
-from typing import Any
+from typing import Any, Self
 
-from vigilog.core.errors import Stopped
+from vigilog.core.errors import Stopped, VigilogError
 from vigilog.core.rows import converted
 from vigilog.core.values import Row, Value
 from vigilog.executors.watch import Watch
 from vigilog.planning.indexes import Order, needed_indexes
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
-from vigilog.planning.sqlite import AFFINITY, AGGREGATE_CLASSES, SqliteDialect, decoder, encoder
+from vigilog.planning.sqlite import AFFINITY, SqliteDialect, decoder, encoder
 
 _LIMITS = ("stack overflow", "too many", "at most", "too deep", "Expression tree", "too big", "too large")
 FEW = 20  # up to so many rows are looked up one by one
@@ -24,6 +24,7 @@ SCANNED = 100_000  # rows are looked through, at most, for such as are near to o
 SAMPLE = 1_000  # so many rows are looked at to see how many different values a column has
 CACHE_KIB = 2_000_000
 STEPS_BETWEEN_LOOKS = 200_000
+MOST_PAGES = 2**32 - 2  # SQLite has no more
 _LABELS = count(1)
 
 
@@ -57,6 +58,8 @@ class Tables:
         self.encoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}  # None for a relation whose rows are stored as they are
         self.decoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}
         self.stopped: BaseException | None = None
+        self.bounded: int | None = None  # by so many bytes work tables may grow
+        self.failed: VigilogError | None = None  # why a function failed that a statement called
         self.durable = connection is not None
         self.made: set[str] = set()  # the work tables,
         self.work_orders: dict[str, list[Order]] = {}  # and their indexes
@@ -68,8 +71,6 @@ class Tables:
         """Makes the connection call these tables' functions; of several on one connection, those that did it last."""
         self.registered.clear()
         self.connection.create_function("v_undefined", 0, self._count_undefined)
-        for name, class_ in AGGREGATE_CLASSES.items():
-            self.connection.create_aggregate(name, 1, class_)
         self.connection.set_progress_handler(self._look_up, STEPS_BETWEEN_LOOKS)
 
     def label(self) -> str:
@@ -81,7 +82,7 @@ class Tables:
         types = self.layout.types[relation]
         columns = [f"{quote(name)} {AFFINITY[t.kind]} NOT NULL" for name, t in zip(self.layout.columns[relation], types, strict=True)]
         name = quote(table or self.layout.tables[relation])
-        determining = self.layout.columns[relation][:-1] if relation in self.layout.functional else self.layout.columns[relation]
+        determining = self.layout.columns[relation][: len(types) - self.layout.functional.get(relation, 0)]
         key = ", ".join(map(quote, determining))
         if table is None:
             self.execute(f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
@@ -107,7 +108,7 @@ class Tables:
         return next(name for name in ("rowid", "oid", "_rowid_") if name not in taken)
 
     def execute(self, sql: str, parameters: Mapping[str, Any] | tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        if len(self.registered) < len(self.dialect.functions):
+        if len(self.registered) < len(self.dialect.functions) + len(self.dialect.aggregates):
             self.register()
         self.statements += 1
         try:
@@ -153,9 +154,10 @@ class Tables:
         """The rows of a table for rows of a relation, as values."""
         columns = ", ".join(map(quote, self.layout.columns[relation]))
         condition = (f" WHERE {where}" if where else "") + (f" ORDER BY {columns}" if order else "")
-        return self._decoded(relation, self.execute(f"SELECT {columns} FROM {quote(table)}{condition}", parameters))
+        return self.decoded(relation, self.execute(f"SELECT {columns} FROM {quote(table)}{condition}", parameters))
 
-    def _decoded(self, relation: str, cursor: sqlite3.Cursor) -> Iterator[Row]:
+    def decoded(self, relation: str, cursor: sqlite3.Cursor) -> Iterator[Row]:
+        """Rows of a relation as values."""
         if not self.layout.program.relations[relation].attributes:
             return (() for _ in cursor)
         if relation not in self.decoders:
@@ -175,17 +177,17 @@ class Tables:
             for length in range(len(known), 0, -1):
                 where = " AND ".join(f"{names[column]} = ?" for column in known[:length])
                 sql = f"SELECT {shown} FROM {table} WHERE {where} LIMIT {most}"
-                if rows := set(self._decoded(relation, self.execute(sql, tuple(cells[column] for column in known[:length])))):
+                if rows := set(self.decoded(relation, self.execute(sql, tuple(cells[column] for column in known[:length])))):
                     found |= rows
                     break
         agreeing = " + ".join(f"({names[column]} = :c{column})" for column in cells)
         part = f"(SELECT * FROM {table} LIMIT {SCANNED}) WHERE {agreeing} > 0 ORDER BY {agreeing} DESC, {shown}"
         best = self.execute(f"SELECT {shown} FROM {part} LIMIT {most}", {f"c{column}": cell for column, cell in cells.items()})
-        return found | set(self._decoded(relation, best))
+        return found | set(self.decoded(relation, best))
 
-    def contents(self, relation: str) -> Contents:
-        """A relation as something a row can be looked up in."""
-        return Contents(self, relation)
+    def contents(self, relation: str, copy: tuple[str, tuple[int, ...]] | None = None) -> Contents:
+        """A relation as something a row can be looked up in; in a `copy` of it, another relation with its columns in these places, if there is one."""
+        return Contents(self, relation, *(copy or (relation, tuple(range(len(self.layout.columns[relation]))))))
 
     def serve(self, searches: Iterable[Search]) -> None:
         """Makes the indexes that these searches need and that are not there yet."""
@@ -200,6 +202,12 @@ class Tables:
                     self._index(relation, order)
                     self.added.append((relation, order))
                 self.orders[relation].append(order)
+
+    def serve_order(self, relation: str, order: Order) -> None:
+        """Makes an index over columns in this very order, unless there is one that begins so."""
+        if not any(known[: len(order)] == order for known in self.orders[relation]):
+            self._index(relation, order)
+            self.orders[relation].append(order)
 
     def serve_work(self, table: str, columns: Sequence[str], searched: frozenset[int]) -> None:
         """Makes the index that a search in a work table needs, unless it is there."""
@@ -229,13 +237,32 @@ class Tables:
             self.added = [*before, *self.added] if within else []
 
     @contextmanager
-    def within(self, seconds: float | None) -> Iterator[None]:
-        """What is done inside takes no longer than some seconds, or is stopped."""
+    def within(self, seconds: float | None, size: int | None = None) -> Iterator[None]:
+        """What is done inside takes no longer than some seconds, and makes work tables no larger than some bytes, or is stopped."""
         self.watch.timeout, self.watch.started, self.watch.doing, self.stopped = seconds, time.monotonic(), "the answer", None
+        try:
+            with nullcontext() if size is None else self.no_larger(size):
+                yield
+        finally:
+            self.watch.timeout = self.stopped = None
+
+    def let_go(self) -> None:
+        """Ends a statement whose rows were not all fetched."""
+        self.cursor.close()
+        self.cursor = self.connection.cursor()
+
+    @contextmanager
+    def no_larger(self, size: int) -> Iterator[None]:
+        """The work tables of a file, which are in memory, grow by no more than some bytes, or what makes them grow is stopped."""
+        assert self.durable, "work tables of a private database are among its others"
+        (pages,), (bytes_,) = (self.connection.execute(f"PRAGMA temp.{name}").fetchone() for name in ("page_count", "page_size"))
+        self.connection.execute(f"PRAGMA temp.max_page_count = {pages + size // bytes_ + 1}")
+        self.bounded = size
         try:
             yield
         finally:
-            self.watch.timeout = self.stopped = None
+            self.bounded = None
+            self.connection.execute(f"PRAGMA temp.max_page_count = {MOST_PAGES}")
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -305,8 +332,25 @@ class Tables:
         """Makes the functions that the dialect has come to use known to SQLite."""
         for name, (arity, function) in self.dialect.functions.items():
             if name not in self.registered:
-                self.connection.create_function(name, arity, function, deterministic=True)
+                self.connection.create_function(name, arity, self._failing(function), deterministic=True)
                 self.registered.add(name)
+        for name, class_ in self.dialect.aggregates.items():
+            if name not in self.registered:
+                finalize = self._failing(class_.finalize)  # type: ignore[attr-defined]  # every aggregate of SQLite has it
+                self.connection.create_aggregate(name, 1, type(name, (class_,), {"finalize": finalize}))
+                self.registered.add(name)
+
+    def _failing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, of which is remembered why it failed: SQLite only says that one did."""
+
+        def called(*args: Any) -> Any:
+            try:
+                return function(*args)
+            except VigilogError as reason:
+                self.failed = reason
+                raise
+
+        return called
 
     def _count_undefined(self) -> int:
         self.undefined += 1
@@ -321,12 +365,17 @@ class Tables:
     def translated(self, reason: sqlite3.OperationalError) -> BaseException:
         if self.stopped is not None:
             return self.stopped
+        if self.failed is not None:
+            failed, self.failed = self.failed, None
+            return failed
         if "interrupted" in str(reason) or "user-defined" in str(reason):  # only Ctrl-C, and an alarm like it, makes our functions raise
             return self.watch.timed_out() if self.watch.expired else KeyboardInterrupt()
         if any(limit in str(reason) for limit in _LIMITS):
             return Stopped(
                 f"{self.watch.doing}: a rule is too large for SQLite ({reason}); name a part of it as a relation of its own", "limit"
             )
+        if "full" in str(reason) and self.bounded is not None:
+            return TooLarge(self.bounded)
         if "full" in str(reason) and not self.durable:  # of a file, those say it who know its name
             return Stopped(
                 f"{self.watch.doing}: the disk with temporary files is full; SQLITE_TMPDIR names another folder for them", "disk"
@@ -334,29 +383,42 @@ class Tables:
         return reason
 
 
-class Contents:
-    """A relation as something rows can be looked up in."""
+class TooLarge(Stopped):
+    """Work tables have outgrown what they may take."""
 
-    def __init__(self, tables: Tables, relation: str) -> None:
-        self.tables, self.relation = tables, relation
-        columns = tables.layout.columns[relation]
-        self.table, self.width = quote(tables.layout.tables[relation]), len(columns)
-        self.sql = f"SELECT 1 FROM {self.table} WHERE {' AND '.join(f'{quote(column)} = ?' for column in columns)}"
+    def __init__(self, size: int) -> None:
+        super().__init__(f"what is derived takes more than {size / 2**20:,.0f} MiB", "budget")
+
+
+class Contents:
+    """A relation as something rows can be looked up in, whose rows another one holds, with the columns in some `places`."""
+
+    def __init__(self, tables: Tables, relation: str, held: str, places: tuple[int, ...]) -> None:
+        self.tables, self.relation, self.held, self.places = tables, relation, held, places
+        self.columns = [tables.layout.columns[held][place] for place in places]
+        self.table, self.width = quote(tables.layout.tables[held]), len(self.columns)
+        self.sql = f"SELECT 1 FROM {self.table} WHERE {' AND '.join(f'{quote(column)} = ?' for column in self.columns)}"
+        self.asked = ""  # a table for many rows to be looked up, if it was made before
+
+    def warm(self) -> None:
+        """Lets SQLite compile the statement that looks up a row."""
+        self.tables.execute(self.sql, (None,) * self.width)
 
     def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
         """The rows that have one of some values in their columns."""
-        self.tables.serve([Search(self.relation, frozenset(columns))])
-        names, encoders = self.tables.layout.columns[self.relation], [encoder(type_) for type_ in self.tables.layout.types[self.relation]]
-        where = " AND ".join(f"{quote(names[column])} = ?" for column in columns)
+        self.tables.serve([Search(self.held, frozenset(self.places[column] for column in columns))])
+        encoders = [encoder(type_) for type_ in self.tables.layout.types[self.relation]]
+        where = " AND ".join(f"{quote(self.columns[column])} = ?" for column in columns)
+        sql = f"SELECT {', '.join(map(quote, self.columns))} FROM {self.table} WHERE {where or 'true'}"
         found: set[Row] = set()
         for value in values:
             stored = [e(v) if (e := encoders[column]) else v for column, v in zip(columns, value, strict=True)]
-            found.update(self.tables.rows_of(self.relation, self.tables.layout.tables[self.relation], where, tuple(stored)))
+            found.update(self.tables.decoded(self.relation, self.tables.execute(sql, tuple(stored))))
         return found
 
     def twice(self, columns: tuple[int, ...]) -> Row | None:
         """Values that several rows have in their columns, if there are any."""
-        layout, names = self.tables.layout, [self.tables.layout.columns[self.relation][column] for column in columns]
+        layout, names = self.tables.layout, [self.columns[column] for column in columns]
         listed = ", ".join(map(quote, names))
         found = self.tables.execute(f"SELECT {listed} FROM {self.table} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1").fetchone()
         decoders = [decoder(layout.types[self.relation][column]) for column in columns]
@@ -368,17 +430,28 @@ class Contents:
             execute, sql = self.tables.execute, self.sql
             stored = self.tables.encoded(self.relation, rows)
             return {row for row, cells in zip(rows, stored, strict=True) if execute(sql, cells).fetchone() is not None}
-        listed, columns = list(rows), [f"c{number}" for number in range(self.width)]
-        execute, same = self.tables.execute, zip(columns, map(quote, self.tables.layout.columns[self.relation]), strict=True)
-        execute(f"CREATE TEMP TABLE looked_up ({', '.join(columns)})")
-        marks = ", ".join("?" for _ in columns)
+        listed, asked = list(rows), quote(self.asked or "looked_up")
+        if not self.asked:
+            self._make(asked)
+        same = " AND ".join(f"r.{quote(column)} = l.c{number}" for number, column in enumerate(self.columns))
         with self.tables.together():
-            self.tables.connection.executemany(f"INSERT INTO looked_up VALUES ({marks})", self.tables.encoded(self.relation, listed))
-            found = execute(
-                f"SELECT l.rowid FROM looked_up AS l CROSS JOIN {self.table} AS r ON {' AND '.join(f'r.{b} = l.{a}' for a, b in same)}"
-            ).fetchall()
-        execute("DROP TABLE looked_up")
+            marks = ", ".join("?" for _ in self.columns)
+            self.tables.connection.executemany(f"INSERT INTO {asked} VALUES ({marks})", self.tables.encoded(self.relation, listed))
+            found = self.tables.execute(f"SELECT l.rowid FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}").fetchall()
+            self.tables.execute(f"DELETE FROM {asked}")
+        if not self.asked:
+            self.tables.execute(f"DROP TABLE {asked}")
         return {listed[number - 1] for (number,) in found}
+
+    def prepare(self) -> Self:
+        """Makes what it takes to look up many rows at once: after a table is made, or dropped, SQLite compiles all statements anew."""
+        self.asked = f"{self.tables.layout.tables[self.relation]} asked {self.tables.label()}"
+        self._make(quote(self.asked))
+        self.tables.made.add(self.asked)
+        return self
+
+    def _make(self, table: str) -> None:
+        self.tables.execute(f"CREATE TEMP TABLE {table} ({', '.join(f'c{number}' for number in range(self.width))})")
 
 
 def _private(resident: bool) -> sqlite3.Connection:

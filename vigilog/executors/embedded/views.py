@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value
+from vigilog.executors.allowance import Allowance
 from vigilog.executors.embedded.ask import Asker
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
@@ -29,7 +31,7 @@ class EmbeddedViews:
     """See `Views`. The plan says whose changes are told, and what is kept.
 
     A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict`, refused. With a `connection`, the tables are
-    in the file it leads to, where those of the relations in `kept` are as they should be. Raises TooManyRows if a recursion to be stored has more rows than `most`.
+    in the file it leads to, where those of the relations in `kept` are as they should be. The changes of `queries`, of which the plan says nothing, are told, too; each has its allowance. Raises TooManyRows if a recursion to be stored has more rows than `most`.
     """
 
     def __init__(
@@ -42,17 +44,21 @@ class EmbeddedViews:
         kept: Collection[str] = (),
         most: int | None = None,
         report: Report | None = None,
+        queries: Collection[str] = (),
+        allowance: Callable[[], Allowance] = Allowance,
     ) -> None:
+        self.allowance = allowance
         self.plan, self.budget, self.strict, self.enough = plan, budget, strict, ENOUGH
         stored = replace(plan.stored, declarations=(*plan.stored.declarations, *plan.beside.values()))
         self.evaluation = EmbeddedEvaluation(
-            stored, rows, Watch(report=report, max_rows=most), resident=True, connection=connection, kept=kept, functional=plan.beside
+            stored, rows, Watch(report=report, max_rows=most), resident=True, connection=connection, kept=kept, functional=plan.functional
         )
         self.tables, self.stats = self.evaluation.tables, self.evaluation.stats
-        self.maintainer = Maintainer(plan, self.tables, kept)
-        self.asker = Asker(plan.program, plan.kept, self.tables, self.maintainer.sizes)
+        self.maintainer = Maintainer(plan, self.tables, kept, queries)
+        self.asker = Asker(plan.asked, plan.tables, self.tables, self.maintainer.sizes)
         self.reasoner = Reasoner(plan.program, self.tables, self.maintainer.sizes)
-        self.contents = {name: self.tables.contents(name) for name in rows}
+        copies = plan.copies
+        self.contents = {name: self.tables.contents(name, copies.get(name)).prepare() for name in rows}
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         return self.contents[relation].among(rows)
@@ -81,13 +87,13 @@ class EmbeddedViews:
 
     def _change(self, changes: Mapping[str, Delta], settle: Settle, *, keep: bool) -> tuple[dict[str, Delta], str]:
         """The changes of the views, and why they had to be recomputed, if they had."""
-        budget = self.enough if self.budget is None else self.budget
+        budget, allowance = self.enough if self.budget is None else self.budget, self.allowance()
         try:
-            return self.maintainer.apply(changes, self.plan.told, settle, keep=keep, budget=budget), ""
+            return self.maintainer.apply(changes, self.plan.told, settle, keep=keep, budget=budget, allowance=allowance), ""
         except OverBudget as reason:
             if self.strict:
                 raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
-            deltas = self.maintainer.recompute(changes, self.plan.told, settle, keep=keep)
+            deltas = self.maintainer.recompute(changes, self.plan.told, settle, keep=keep, allowance=allowance)
             self.enough = max(ENOUGH, self.maintainer.derived)  # so much may be derived on demand before recomputing is cheaper
             return deltas, reason.message
 
@@ -104,8 +110,23 @@ class EmbeddedViews:
         self.stats = Stats("embedded", derived=self.asker.derived, rounds=self.asker.rounds)
         return answers
 
+    @contextmanager
+    def within(self, allowance: Allowance | None) -> Iterator[None]:
+        if allowance is None:
+            yield
+            return
+        before, self.asker.budget = self.asker.budget, allowance.rows
+        try:
+            with self.tables.within(allowance.seconds, allowance.size if self.tables.durable else None):
+                yield
+        finally:
+            self.asker.budget = before
+
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
-        return self.reasoner.proofs(relation, rows)
+        reasoner = self.reasoner
+        if self.tables.connection.in_transaction:  # work tables that are made now are gone if it is taken back
+            reasoner = Reasoner(self.plan.program, self.tables, self.maintainer.sizes)
+        return reasoner.proofs(relation, rows)
 
     def some(self, goal: Goal, budget: int) -> list[Row]:
         """See `Answering`."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from vigilog.core.delta import Delta
 from vigilog.core.values import Row
 from vigilog.executors.spark import stored as keeping
-from vigilog.executors.spark.frames import Frames
-from vigilog.executors.spark.stored import Kept, Snapshot
+from vigilog.executors.spark.stored import Snapshot, TailedSnapshot
+from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.syntax import Program
@@ -21,7 +21,7 @@ from vigilog.spark.snapshots import Written
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Source = Iterable[Row] | Place | Kept
+Source = Iterable[Row] | Place | TailedSnapshot
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Difference:
 
 
 class Bulk:
-    """Frames of base relations of a plain program."""
+    """TemporaryViews of base relations of a plain program."""
 
     def __init__(self, program: Program, watch: Watch) -> None:
         if not started():
             watch.begin("starting Spark")
-        self.frames = Frames(session(), program, watch)
+        self.frames = TemporaryViews(session(), program, watch)
 
     def compare(self, relation: str, current: Source, wanted: Source, *, replacing: bool, key: Sequence[str] = ()) -> Difference:
         """From what a relation has to what it is to have; unless that is `replacing` the old, only rows go whose `key` a new one has."""

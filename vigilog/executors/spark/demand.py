@@ -11,7 +11,7 @@ A join starts at the rows that are new, which are sent to the tables; tables are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,17 +20,17 @@ import pyarrow.compute as pc
 
 from vigilog.core.values import Row, Type
 from vigilog.executors.embedded.demand import OverBudget
-from vigilog.executors.spark import frames as sizes
-from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark import temporary as sizes
 from vigilog.executors.spark.local import Excess, LocalRule, Matching, Rows, is_local
 from vigilog.executors.spark.lookup import Lookup, Unbound
 from vigilog.executors.spark.stored import Snapshot, rows_of
+from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.language.syntax import Atom, Literal, Program, Rule, Variable, Wildcard, atoms, variables
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.rewriting.demand.demand import ranks
-from vigilog.rewriting.maintenance.amended import Amended
+from vigilog.rewriting.maintenance.amended import Amendment
 from vigilog.rewriting.naming import Naming
 from vigilog.spark.types import spark_type
 
@@ -79,6 +79,7 @@ class _Statement:
     sql: str
     parameters: Parameters
     undefined: Sequence[str]
+    whole: bool  # whether it reads a large relation as a whole
 
 
 @dataclass
@@ -119,7 +120,7 @@ class DemandMachine:
         naming = Naming(program.relations)
         self.gone = {name: naming(name, "gone") for name in sorted(self.tables)}
         lists = tuple(replace(program.relations[name], relation=listed) for name, listed in self.gone.items())
-        self.frames = Frames(session, replace(program, declarations=(*program.declarations, *lists)), watch)
+        self.frames = TemporaryViews(session, replace(program, declarations=(*program.declarations, *lists)), watch)
         self.layout = self.frames.layout
         self.steps = self._steps(program.rules, ranks(program.rules, levels))
         self.plans: dict[tuple[str, ...], Plan] = {}
@@ -130,8 +131,8 @@ class DemandMachine:
         self.derived = self.rounds = self.undefined = self.surprises = self.parts = 0
         self.budget: int | None = None
 
-    def run(self, tables: Mapping[str, Snapshot], given: Mapping[str, Iterable[Row]]) -> None:
-        """Derives all that follows from given rows of some relations over tables."""
+    def run(self, tables: Mapping[str, Snapshot], given: Mapping[str, Iterable[Row]], needed: Collection[str] | None = None) -> None:
+        """Derives all that follows from given rows of some relations over tables; of what is not `needed` nothing."""
         self.work = {}
         self.derived = self.rounds = self.undefined = self.surprises = 0
         self.snapshots = dict(tables)
@@ -147,10 +148,11 @@ class DemandMachine:
             open_[lane] = set()
             for relation in since:
                 seen[lane][relation] = len(self.work[relation].batches)
-            for target, number in self._round([step for relation in since for step in plan[lane][relation]], since).items():
+            steps = [step for relation in since for step in plan[lane][relation] if needed is None or step.target in needed]
+            for target, number in self._round(steps, since).items():
                 self.derived += number
-                for other, steps in enumerate(plan):
-                    if number and target in steps:
+                for other, reading in enumerate(plan):
+                    if number and target in reading:
                         open_[other].add(target)
             if self.budget is not None and self.derived > self.budget:
                 raise OverBudget(f"more than {self.budget} rows were derived on demand", "budget")
@@ -311,7 +313,8 @@ class DemandMachine:
 
     def _collect(self, statements: Sequence[tuple[str, _Statement]]) -> dict[str, int] | None:
         """The new rows, brought here; None if they turn out to be too many for that."""
-        self.frames.configure(partitions=1, adaptive=False)
+        whole = any(statement.whole for _, statement in statements)
+        self.frames.configure(partitions=self.frames.partitions if whole else 1, adaptive=whole)
         targets = list(dict.fromkeys(target for target, _ in statements))
         texts = []
         for target in targets:
@@ -448,9 +451,10 @@ class DemandMachine:
 
             expected = dict.fromkeys(self.layout.program.relations, WORK_ROWS) | {name: rows[name] for name in step.tables}
             choice = Choice(first=0, table=table, rows=expected, prefix=f"s{step.number}_", large=large)
-            chosen = select(Amended(gone, large).rule(step.rule), self.layout, self.frames.dialect, choice)
-            texts = [chosen.text, *chosen.undefined_texts]
-            step.statements[key] = _Statement(texts[0], chosen.parameters, texts[1:])
+            chosen = select(Amendment(gone, large).rule(step.rule), self.layout, self.frames.dialect, choice)
+            text = chosen.text
+            undefined = [] if chosen.whole else chosen.undefined_texts  # to count them would be to read it as a whole once more
+            step.statements[key] = _Statement(text, chosen.parameters, undefined, chosen.whole)
         return step.statements[key]
 
 

@@ -11,8 +11,8 @@ from vigilog.core.arrow import from_arrow
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, sorted_rows
 from vigilog.executors.evaluation import Stats
-from vigilog.executors.spark.frames import ROWS_A_PARTITION, Frames
 from vigilog.executors.spark.machine import FrameMachine
+from vigilog.executors.spark.temporary import ROWS_A_PARTITION, TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.files.writer import write_file
@@ -34,7 +34,7 @@ class SparkEvaluation:
         spark = session()
         started = time.perf_counter()
         self.program, self.watch = program, watch
-        self.frames = Frames(spark, program, watch)
+        self.frames = TemporaryViews(spark, program, watch)
         self.layout = self.frames.layout
         self.stats = Stats("spark")
         self.machine = FrameMachine(self.frames)

@@ -11,15 +11,16 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 from weakref import WeakSet
 
+from vigilog.core.arrow import cell_of, value_of
 from vigilog.core.values import Type
 from vigilog.language.functors import apply, exact_sum
 from vigilog.language.patterns import matches
+from vigilog.planning.applied import Applied
 from vigilog.planning.sparksql import PythonFunction
 from vigilog.spark.types import spark_type
 
@@ -73,21 +74,33 @@ def _python(function: PythonFunction) -> Callable[..., Any]:
             return float_sum
         case "mean":
             return float_mean
+        case "applied":
+            assert function.applied is not None, "it says what is applied"
+            return applied(function.applied)
         case _:
             assert_never(function.kind)
 
 
 def functor(name: str, result: Type, types: tuple[Type, ...]) -> Callable[..., Any]:
-    """A functor over Spark's values: an unsigned number arrives, and leaves, as a Decimal."""
+    """A functor over Spark's values: an unsigned number arrives, and leaves, as a Decimal; a set as a list, a tuple as a structure."""
+    return _over_cells(types, result, lambda given: apply(name, result, types, given))
 
-    def compute(*cells: Any) -> Any:
-        if None in cells:
+
+def applied(aggregate: Applied) -> Callable[..., Any]:
+    """An aggregate over a set."""
+    return _over_cells(aggregate.types, aggregate.type, aggregate.compute)
+
+
+def _over_cells(types: tuple[Type, ...], result: Type, compute: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    readers, write = [value_of(type_) for type_ in types], cell_of(result)
+
+    def function(*cells: Any) -> Any:
+        if any(cell is None for cell in cells):
             return None
-        given = [int(cell) if type_.kind == "unsigned" else cell for type_, cell in zip(types, cells, strict=True)]
-        value = apply(name, result, types, given)
-        return Decimal(value) if isinstance(value, int) and result.kind == "unsigned" else value
+        value = compute([cell if read is None else read(cell) for read, cell in zip(readers, cells, strict=True)])
+        return value if value is None or write is None else write(value)
 
-    return compute
+    return function
 
 
 def match(pattern: str | None, text: str | None) -> bool | None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Protocol, assert_never
 
 from vigilog.core.values import Row
-from vigilog.language import functors
-from vigilog.language.safety import awaits, needs
+from vigilog.language import functors, solving
+from vigilog.language.safety import awaits, decidable, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -22,12 +22,15 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    SetOf,
     Term,
     Truth,
+    Usage,
     Variable,
     Wildcard,
     aggregates,
     names,
+    usage,
 )
 
 Binding = tuple[Any, ...]
@@ -138,13 +141,11 @@ class LocalRule:
         match literal:
             case Constraint(args=(Variable(), Aggregate() as aggregate)):
                 return needs(aggregate, self.scope) <= self.slots.keys()
-            case Constraint(op="=", args=(left, right)):
-                return any(self._known(a) and (isinstance(b, Variable) or self._known(b)) for a, b in ((left, right), (right, left)))
+            case Constraint():
+                return decidable(literal, self._known)
             case Negation(literal=inner):
                 return all(isinstance(arg, Wildcard) or self._known(arg) for arg in inner.args)
-            case Constraint():
-                return all(map(self._known, literal.args))
-            case Atom() | Truth() | Disjunction():
+            case Atom() | Truth() | Disjunction() | SetOf():
                 return True
             case _:
                 assert_never(literal)
@@ -157,17 +158,21 @@ class LocalRule:
                 return self._absent(inner) if isinstance(inner, Atom) else self._test(inner, False)
             case Constraint(args=(Variable(name=name), Aggregate() as aggregate)):
                 return self._aggregate(name, aggregate)
+            case Constraint() if (use := usage(literal)) is not None:
+                return self._used(literal, use)
             case Constraint(op="=", args=(left, right)):
-                for variable, term in ((left, right), (right, left)):
-                    if isinstance(variable, Variable) and variable.name not in self.slots:
-                        return self._bind(variable.name, term)
+                for target, term in ((left, right), (right, left)):
+                    if isinstance(target, Variable) and target.name not in self.slots:
+                        return self._bind(target.name, term)
+                    if isinstance(target, Functor) and target.name == "()" and not self._known(target) and self._known(term):
+                        return self._taken_apart(target, term)
                 return self._test(literal, True)
             case Constraint():
                 return self._test(literal, True)
             case Truth(value=value):
                 return lambda bindings, _: (binding for binding in bindings if value)
-            case Disjunction():
-                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case Disjunction() | SetOf():
+                raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
             case _:
                 assert_never(literal)
 
@@ -254,13 +259,79 @@ class LocalRule:
 
         return step
 
+    def _taken_apart(self, target: Term, term: Term) -> Step:
+        """What is known of a tuple gives the variables in it."""
+        value, match = self._value(term), self._matching(target)
+
+        def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
+            for binding in bindings:
+                found = value(binding)
+                if found is not None:
+                    yield from match(binding, found)
+
+        return step
+
+    def _used(self, literal: Constraint, use: Usage) -> Step:
+        """`member`, or an aggregate over a set: each of its results."""
+        given, match = [self._value(term) for term in use.given], self._matching(Functor("()", use.results))
+
+        def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
+            for binding in bindings:
+                args = [value(binding) for value in given]
+                for row in () if None in args else solving.outcomes(literal, use, args):
+                    yield from match(binding, row)
+
+        return step
+
+    def _matching(self, target: Term) -> Callable[[Binding, Any], Iterable[Binding]]:
+        """How a value extends a binding in which a term is to equal it."""
+        paths: list[tuple[int, ...]] = []
+        checks: list[tuple[tuple[int, ...], Value]] = []
+
+        def look(term: Term, path: tuple[int, ...]) -> None:
+            if isinstance(term, Variable) and term.name not in self.slots:
+                self.slots[term.name] = len(self.slots)
+                paths.append(path)
+            elif isinstance(term, Functor) and term.name == "()":
+                for place, arg in enumerate(term.args):
+                    look(arg, (*path, place))
+            else:
+                checks.append((path, self._value(term)))
+
+        def part(value: Any, path: tuple[int, ...]) -> Any:
+            for place in path:
+                value = value[place]
+            return value
+
+        def match(binding: Binding, value: Any) -> Iterable[Binding]:
+            extended = binding + tuple([part(value, path) for path in paths])
+            return (extended,) if all(check(extended) == part(value, path) for path, check in checks) else ()
+
+        look(target, ())
+        return match
+
     def _test(self, constraint: Constraint, wanted: bool) -> Step:
+        if (use := usage(constraint)) is not None and constraint.op != "member":
+            return self._negated(constraint, use)
         values = [self._value(arg) for arg in constraint.args]
 
         def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
                 args = [value(binding) for value in values]
                 if None not in args and functors.test(constraint.op, args) is wanted:
+                    yield binding
+
+        return step
+
+    def _negated(self, constraint: Constraint, use: Usage) -> Step:
+        """An aggregate over a set that has results, and not these."""
+        given, wanted = ([self._value(term) for term in part] for part in (use.given, use.results))
+
+        def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
+            for binding in bindings:
+                args = [value(binding) for value in given]
+                rows = [] if None in args else list(solving.outcomes(constraint, use, args))
+                if rows and tuple(value(binding) for value in wanted) not in rows:
                     yield binding
 
         return step

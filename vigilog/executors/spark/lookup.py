@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from vigilog.core.values import Row
-from vigilog.executors.spark import frames as sizes
-from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark import temporary as sizes
 from vigilog.executors.spark.stored import Snapshot, among, having, rows_of, sought
+from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.spark.types import spark_type
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Table:
 class Lookup:
     """What was asked of tables in one transaction: first whether rows are there, then what the rules need to know."""
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: TemporaryViews) -> None:
         self.frames = frames
         self.habits: dict[
             str, tuple[int, ...]

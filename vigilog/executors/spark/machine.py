@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 from vigilog.core.arrow import arrow_schema
 from vigilog.core.values import Row
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
-from vigilog.executors.spark import frames as sizes
-from vigilog.executors.spark.frames import Frames
+from vigilog.executors.spark import temporary as sizes
+from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.language.strata import Component, dependencies, layers
 from vigilog.language.syntax import Atom, Rule, is_fact
 from vigilog.planning.select import Choice, select
@@ -59,7 +59,7 @@ class _Relation:
 
 
 class FrameMachine:
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: TemporaryViews) -> None:
         self.frames, self.layout = frames, frames.layout
         self.relations = {name: _Relation() for name in self.layout.program.relations}
         self.sizes = dict.fromkeys(self.relations, 0)

@@ -16,9 +16,9 @@ from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.embedded.why import provable, questions
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark.demand import DemandMachine
-from vigilog.executors.spark.frames import Frames, new_tag
 from vigilog.executors.spark.machine import FrameMachine
 from vigilog.executors.spark.stored import Snapshot, among, apart, nearest, rows_of
+from vigilog.executors.spark.temporary import TemporaryViews, new_tag
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
 from vigilog.language.syntax import Declaration, Program
@@ -50,7 +50,7 @@ def evaluated(
 ) -> Iterator[FrameMachine]:
     """Relations, with all their rows, from some as they are given. What it costs is added to `stats`."""
     plain = relevant(unstored(program, given), wanted)
-    with _beside(Frames(session, plain, watch), stats) as frames:
+    with _beside(TemporaryViews(session, plain, watch), stats) as frames:
         machine = FrameMachine(frames)
         for name in plain.relations.keys() & given.keys():
             machine.take(name, given[name].exact, given[name].rows)
@@ -121,7 +121,7 @@ def count(stats: Stats, machine: DemandMachine) -> None:
 
 
 @contextmanager
-def _beside(frames: Frames, stats: Stats) -> Iterator[Frames]:
+def _beside(frames: TemporaryViews, stats: Stats) -> Iterator[TemporaryViews]:
     """Counts and closes frames that others of the same session do not know."""
     try:
         yield frames
@@ -142,7 +142,7 @@ class SparkReader:
         self, session: SparkSession, whole: Program, program: Program, stored: frozenset[str], snapshots: Given, watch: Watch
     ) -> None:
         self.session, self.program, self.stored, self.snapshots, self.watch = session, program, stored, snapshots, watch
-        self.frames, self.tag = Frames(session, whole, watch), new_tag()
+        self.frames, self.tag = TemporaryViews(session, whole, watch), new_tag()
         self.moved: dict[str, Snapshot] = {}
         self.views: list[str] = []
         self.stopped: Exception | None = None

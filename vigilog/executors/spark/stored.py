@@ -18,8 +18,8 @@ from vigilog.core.arrow import from_arrow, to_arrow
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Value
-from vigilog.executors.spark.frames import Frames
 from vigilog.executors.spark.local import Rows
+from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.files.place import Place
 from vigilog.spark import snapshots
 from vigilog.spark.snapshots import Written
@@ -35,7 +35,7 @@ _NUMBER = "__number"
 
 
 @dataclass(frozen=True)
-class Kept:
+class TailedSnapshot:
     """A relation as it was written once, and what has changed since."""
 
     written: Written
@@ -45,11 +45,11 @@ class Kept:
 class Snapshot:
     """A relation at one time. It never changes: a change gives another one."""
 
-    def __init__(self, frames: Frames, relation: str, tail: Delta, settled: DataFrame | None = None, settled_rows: int = 0) -> None:
+    def __init__(self, frames: TemporaryViews, relation: str, tail: Delta, settled: DataFrame | None = None, settled_rows: int = 0) -> None:
         self.frames, self.relation, self.tail, self.settled, self.settled_rows = frames, relation, tail, settled, settled_rows
         self.rows = settled_rows + len(tail.plus) - len(tail.minus)
 
-    def on(self, frames: Frames) -> Snapshot:
+    def on(self, frames: TemporaryViews) -> Snapshot:
         """The same, for another evaluation."""
         return Snapshot(frames, self.relation, self.tail, self.settled, self.settled_rows)
 
@@ -112,10 +112,10 @@ class Snapshot:
             self.settled.unpersist()
 
 
-def load(frames: Frames, relation: str, source: Iterable[Row] | Place | Kept | None) -> Snapshot:
+def load(frames: TemporaryViews, relation: str, source: Iterable[Row] | Place | TailedSnapshot | None) -> Snapshot:
     """A relation as its source has it."""
     frames.watch.begin(f"reading {relation}", _rows_in(source) if frames.watch.report else 0)
-    if isinstance(source, Kept):
+    if isinstance(source, TailedSnapshot):
         columns, types = frames.layout.columns[relation], frames.layout.types[relation]
         written = snapshots.read(frames.session, source.written, columns, types)
         if source.written.rows <= LOCAL_ROWS:
@@ -132,10 +132,10 @@ def load(frames: Frames, relation: str, source: Iterable[Row] | Place | Kept | N
         raise told_by_reader(source) or reason from None
 
 
-def _rows_in(source: Iterable[Row] | Place | Kept | None) -> int:
+def _rows_in(source: Iterable[Row] | Place | TailedSnapshot | None) -> int:
     """How many rows a source has, if that is known."""
     match source:
-        case Kept():
+        case TailedSnapshot():
             return source.written.rows
         case Place():
             return expected(source)
@@ -143,7 +143,7 @@ def _rows_in(source: Iterable[Row] | Place | Kept | None) -> int:
             return len(source) if isinstance(source, Sized) else 0
 
 
-def settled(frames: Frames, relation: str, frame: DataFrame, source: Place | None = None) -> Snapshot:
+def settled(frames: TemporaryViews, relation: str, frame: DataFrame, source: Place | None = None) -> Snapshot:
     """A relation with the distinct rows of a frame; with a source, rows that it marks as refused are an error."""
     from pyspark import StorageLevel
     from pyspark.sql import functions as F
@@ -250,13 +250,13 @@ def _same(columns: Sequence[str]) -> Column:
     return same
 
 
-def _numbered(frames: Frames, relation: str, rows: list[Row]) -> pa.Table:
+def _numbered(frames: TemporaryViews, relation: str, rows: list[Row]) -> pa.Table:
     given = rows if frames.layout.program.relations[relation].attributes else [(True,) for _ in rows]
     table = to_arrow(frames.layout.columns[relation], frames.layout.types[relation], given)
     return table.append_column(_NUMBER, pa.array(range(len(rows)), pa.int64()))
 
 
-def rows_of(frames: Frames, relation: str, table: pa.Table) -> Iterable[Row]:
+def rows_of(frames: TemporaryViews, relation: str, table: pa.Table) -> Iterable[Row]:
     """The rows of an Arrow table as values of a relation."""
     if not frames.layout.program.relations[relation].attributes:
         return [()] * table.num_rows

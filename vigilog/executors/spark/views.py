@@ -8,28 +8,34 @@ transaction, where others are derived on demand; what it gains and loses is foun
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value
+from vigilog.executors.allowance import Allowance
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark import demand
 from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark import stored as keeping
+from vigilog.executors.spark.asked import SparkQueries
 from vigilog.executors.spark.demand import DemandMachine
-from vigilog.executors.spark.stored import Kept, Snapshot
+from vigilog.executors.spark.grouped import GroupKeeper, keepers
+from vigilog.executors.spark.stored import Snapshot, TailedSnapshot
 from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import Goal
+from vigilog.language.syntax import Program
+from vigilog.rewriting.maintenance.columns import Reading
 from vigilog.rewriting.maintenance.on_demand import on_demand
 from vigilog.rewriting.maintenance.plan import Plan
 from vigilog.rewriting.passes import with_goal
+from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark.session import session
 
 if TYPE_CHECKING:
@@ -37,13 +43,13 @@ if TYPE_CHECKING:
 
 ENOUGH = 1_000_000  # rows derived on demand for one transaction, if the base relations have fewer, until it is known what recomputing costs
 
-Sources = Mapping[str, Iterable[Row] | Place | Kept]
+Sources = Mapping[str, Iterable[Row] | Place | TailedSnapshot]
 
 
 class SparkViews:
     """See `Views`. The plan says whose changes are told, and what is kept. A base relation comes from a source, and from what the program itself states.
 
-    A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict` and some view is not stored, refused.
+    A transaction that would derive more than `budget` rows on demand is answered by recomputing, or, if `strict` and some view is not stored, refused. The changes of `queries`, of which the plan says nothing, are told, too; each has its allowance.
     """
 
     def __init__(
@@ -54,46 +60,57 @@ class SparkViews:
         stated: Mapping[str, Collection[Row]] | None = None,
         budget: int | None = None,
         strict: bool = False,
+        queries: Sequence[str] = (),
+        allowance: Callable[[], Allowance] = Allowance,
     ) -> None:
-        self.watch = watch or Watch()
+        self.watch, self.allowance = watch or Watch(), allowance
         self.budget, self.strict, self.enough = budget, strict, ENOUGH
         self.watch.begin("starting Spark")
         self._use(plan)
+        self.queries = SparkQueries(plan, queries, self.watch)
         self.snapshots, self.stats = dict[str, Snapshot](), Stats("spark")
         self.looked_up = (0, 0)  # actions and jobs since the last transaction
         try:
             with self._working("reading"):
-                for relation in sorted(self.external.tables):
+                for relation in sorted(self.external.tables - self.grouped):
                     self.snapshots[relation] = self._load(relation, sources.get(relation), (stated or {}).get(relation, ()))
             if self.stored:
                 self._store(self.stored)
+            self._fill_groups()
         except BaseException:
             self.close()
             raise
 
-    def _use(self, plan: Plan, machine: DemandMachine | None = None) -> None:
+    def _use(self, plan: Plan, machine: DemandMachine | None = None, groups: list[GroupKeeper] | None = None) -> None:
         rules = on_demand(plan)
         self.plan, self.program, self.views = plan, plan.program, plan.told
         self.rules, self.external, self.stored = rules, rules.external, rules.stored
+        self.reading, self.needed = Reading(plan.whole), dict[frozenset[str], frozenset[str]]()
         self.machine = machine or DemandMachine(session(), rules.changes, rules.levels, rules.tables, self.watch)
         self.frames = self.machine.frames
+        self.groups = keepers(plan, session(), self.frames, self.watch) if groups is None else groups
+        self.grouped = frozenset(d.relation for group in plan.groups for d in (group.aux, group.state))
 
     def renew(self, plan: Plan, most: int) -> None:
         """Goes on with another plan over the same base. Raises TooManyRows, and goes on as before, if a view that is to be stored has more rows than `most`, and than the base relations."""
         before, stored, machine, snapshots, stats = self.plan, self.stored, self.machine, self.snapshots, self.stats
+        groups = self.groups
         most = max(most, sum(snapshots[name].rows for name in self.external.tables))
         self._use(plan)
         self.snapshots = {name: snapshot.on(self.frames) for name, snapshot in snapshots.items()}
         try:
             self._store(self.stored - stored, most)
+            self._fill_groups()
         except BaseException:
-            self.machine.close()
-            self._use(before, machine)
+            self._close_machines()
+            self._use(before, machine, groups)
             self.snapshots = snapshots
             raise
         finally:
             self.stats = stats  # of the transaction before
         machine.close()
+        for keeper in groups:
+            keeper.close()
 
     # -- transactions
 
@@ -104,15 +121,21 @@ class SparkViews:
             self._fold()
             changes = {name: delta for name, delta in changes.items() if delta}
             after = {name: self.snapshots[name].after(delta) for name, delta in changes.items()}
-            given = {states[name].lost: delta.minus for name, delta in changes.items()}
-            given |= {states[name].gained: delta.plus for name, delta in changes.items()}
             try:
-                found, kept = self._derive(changes, after, given)
+                turned = self._turn_groups(changes, after)
+                after |= {name: self.snapshots[name].after(delta) for name, delta in turned.items()}
+                given = {states[name].lost: delta.minus for name, delta in (changes | turned).items()}
+                given |= {states[name].gained: delta.plus for name, delta in (changes | turned).items()}
+                found, kept, stored = self._derive(changes, after, given)
             except OverBudget as reason:
                 if self.strict and not self.stored.issuperset(self.rules.derived):
                     raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
-                found, kept = self._recompute(changes, after)
+                after |= self._groups_anew({name: after.get(name, snapshot) for name, snapshot in self.snapshots.items()})
+                found, kept, stored = self._recompute(changes, after)
                 self.stats.recomputed = reason.message
+            if settle is not nothing and self.queries.queries:  # somebody is told
+                moved = {**changes, **{name: delta for name, delta in stored.items() if delta}}
+                found |= self.queries.changes(moved, self.snapshots, {**after, **kept}, self.allowance(), self.stats)
             before, self.snapshots = (
                 self.snapshots,
                 self.snapshots | after | kept,
@@ -127,23 +150,53 @@ class SparkViews:
                 self.snapshots = before
         return found
 
+    def _turn_groups(self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]) -> dict[str, Delta]:
+        """What is lost and gained of what is kept of groups, each after what its bindings are derived from."""
+        turned: dict[str, Delta] = {}
+        for keeper in self.groups:
+            now = {**self.snapshots, **after} | {name: self.snapshots[name].after(delta) for name, delta in turned.items()}
+            found = keeper.changes(self.snapshots, now, {**changes, **turned}, self.stats)
+            turned |= {name: delta for name, delta in found.items() if delta}
+        return turned
+
+    def _groups_anew(self, given: dict[str, Snapshot]) -> dict[str, Snapshot]:
+        """What is kept of groups, from base relations as they are given."""
+        base = {name: snapshot for name, snapshot in given.items() if name not in self.stored and name not in self.grouped}
+        found: dict[str, Snapshot] = {}
+        for keeper in self.groups:
+            found |= keeper.fill(base | found, self.stats)
+        return found
+
     def _derive(
         self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot], given: Mapping[str, Iterable[Row]]
-    ) -> tuple[dict[str, Delta], dict[str, Snapshot]]:
-        """The views' changes, and what is stored after them, on demand."""
+    ) -> tuple[dict[str, Delta], dict[str, Snapshot], dict[str, Delta]]:
+        """The views' changes, what is stored after them, and the changes of that which queries read, on demand."""
         states = self.external.states
         tables = self.snapshots | {states[name].new: after.get(name, self.snapshots[name]) for name in self.external.tables}
         base = sum(self.snapshots[name].rows for name in self.external.tables)
         self.machine.budget = max(self.enough, base) if self.budget is None else self.budget
         try:
-            self.machine.run(tables, given)
+            self.machine.run(tables, given, self._concerned(changes))
             found = {name: delta for name in self.views if (delta := changes.get(name) or self._delta(name))}
-            return found, {name: self._amended(name, found.get(name)) for name in self.stored}
+            kept = {name: self._amended(name, found.get(name)) for name in self.stored}
+            return found, kept, {name: found.get(name) or self._delta(name) for name in self.stored & self.queries.reads}
         finally:
             reading.count(self.stats, self.machine)
             self.machine.clear()
 
-    def _recompute(self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]) -> tuple[dict[str, Delta], dict[str, Snapshot]]:
+    def _concerned(self, changes: Mapping[str, Delta]) -> frozenset[str] | None:
+        """The relations of the rules on demand that are needed for the views that changes of base relations concern; None if that are all."""
+        if not self.reading.spares(changes):
+            return None
+        views = self.reading.touched(self.rules.derived, self.reading.concerned(changes))
+        if views not in self.needed:
+            told = [name for view in views for name in (self.external.states[view].lost, self.external.states[view].gained)]
+            self.needed[views] = frozenset(rule.head.relation for rule in relevant(self.rules.changes, told).rules)
+        return self.needed[views]
+
+    def _recompute(
+        self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]
+    ) -> tuple[dict[str, Delta], dict[str, Snapshot], dict[str, Delta]]:
         """The same by evaluating everything before and after, and comparing."""
         with self._evaluated([name for name in self.rules.derived if name not in self.stored], self.snapshots) as frames:
             old = frames | {name: self.snapshots[name].exact for name in self.stored}
@@ -152,7 +205,8 @@ class SparkViews:
             found = {name: Delta(self._less(name, new[name], old[name]), self._less(name, old[name], new[name])) for name in new}
         self.enough = max(self.enough, self.stats.derived)  # so much may be derived on demand before recomputing is cheaper
         told = {name: delta for name in self.views if (delta := changes.get(name) or found.get(name))}
-        return told, {name: self.snapshots[name].after(found[name]) for name in self.stored}
+        kept = {name: self.snapshots[name].after(found[name]) for name in self.stored}
+        return told, kept, {name: found[name] for name in self.stored & self.queries.reads}
 
     def _less(self, relation: str, one: DataFrame, other: DataFrame) -> frozenset[Row]:
         """The rows that one frame of a relation has and another has not."""
@@ -198,13 +252,18 @@ class SparkViews:
                 return frames[relation]
 
     def prepare(self, goal: Goal) -> None:
-        """Frames are made as they are needed."""
+        """TemporaryViews are made as they are needed."""
 
     def answers(self, goal: Goal) -> set[Row]:
         """The answers to a goal; only what it needs is derived."""
         with self._working("asking"):
-            asking = with_goal(self.program, goal.declaration, goal.rule)
-            return reading.answers(self.frames.session, asking, goal.declaration, self.stored, self.snapshots, self.watch, self.stats)
+            asking, stored = with_goal(self.plan.asked, goal.declaration, goal.rule), self.stored | self.grouped
+            return reading.answers(self.frames.session, asking, goal.declaration, stored, self.snapshots, self.watch, self.stats)
+
+    @contextmanager
+    def within(self, allowance: Allowance | None) -> Iterator[None]:
+        with self.watch.within(allowance.seconds, allowance.rows) if allowance else nullcontext():
+            yield
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it."""
@@ -228,11 +287,17 @@ class SparkViews:
     def close(self) -> None:
         for snapshot in self.snapshots.values():
             snapshot.forget()
+        self.queries.close()
+        self._close_machines()
+
+    def _close_machines(self) -> None:
         self.machine.close()
+        for keeper in self.groups:
+            keeper.close()
 
     # -- what is kept
 
-    def _load(self, relation: str, source: Iterable[Row] | Place | Kept | None, stated: Collection[Row]) -> Snapshot:
+    def _load(self, relation: str, source: Iterable[Row] | Place | TailedSnapshot | None, stated: Collection[Row]) -> Snapshot:
         snapshot = keeping.load(self.frames, relation, source)
         new = frozenset(stated) - keeping.among(snapshot, stated)
         return snapshot.after(Delta(plus=new)) if new else snapshot
@@ -240,7 +305,7 @@ class SparkViews:
     def _store(self, views: Collection[str], most: int | None = None) -> None:
         """Computes views, and keeps them. Raises TooManyRows, and keeps none, if one has more rows than `most`."""
         found: dict[str, Snapshot] = {}
-        with self._working("computing views"), self._evaluated(sorted(views), self.snapshots) as frames:
+        with self._working("computing views"), self._evaluated(sorted(views), self.snapshots, self.plan.whole) as frames:
             for name, frame in frames.items():
                 found[name] = keeping.settled(self.frames, name, frame)
                 if most is not None and found[name].rows > most:
@@ -248,6 +313,13 @@ class SparkViews:
                         snapshot.forget()
                     raise TooManyRows(name, most)
         self.snapshots |= found
+
+    def _fill_groups(self) -> None:
+        """Computes what is kept of groups and is not there yet."""
+        with self._working("computing groups"):
+            for keeper in self.groups:
+                if keeper.group.aux.relation not in self.snapshots:
+                    self.snapshots |= keeper.fill(self.snapshots, self.stats)
 
     def _fold(self) -> None:
         """Folds in tails that have grown long."""
@@ -272,9 +344,12 @@ class SparkViews:
         return keeping.settled(self.frames, name, left.unionAll(self.machine.frame(state.gained)))
 
     @contextmanager
-    def _evaluated(self, wanted: Sequence[str], given: Mapping[str, Snapshot]) -> Iterator[dict[str, DataFrame]]:
+    def _evaluated(
+        self, wanted: Sequence[str], given: Mapping[str, Snapshot], program: Program | None = None
+    ) -> Iterator[dict[str, DataFrame]]:
         """Views, with all their rows, from some relations as they are given."""
-        with reading.evaluated(self.frames.session, self.rules.program, wanted, given, self.watch, self.stats) as machine:
+        rules = program or self.rules.program
+        with reading.evaluated(self.frames.session, rules, wanted, given, self.watch, self.stats) as machine:
             yield {name: self.frames.lasting(machine.whole(name)) for name in wanted}
 
     # -- what it costs

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vigilog.folder.reading.states import Reader
 
 
-class Distant:
+class SparkState:
     """One state: what is resident is read by a reader, the rest by Spark."""
 
     def __init__(self, reader: Reader, spark: SparkReader, views: MixedViews) -> None:
@@ -76,7 +76,7 @@ def begin(db: Durable) -> None:
         beginning.run()
 
 
-def held(db: Durable, reader: Reader, watch: Watch) -> AbstractContextManager[Distant]:
+def held(db: Durable, reader: Reader, watch: Watch) -> AbstractContextManager[SparkState]:
     """The state of now, to be read later; called while nobody writes."""
     views = db.views
     assert isinstance(views, MixedViews), "something is on Spark"
@@ -88,7 +88,7 @@ def held(db: Durable, reader: Reader, watch: Watch) -> AbstractContextManager[Di
 @contextmanager
 def _reading(
     db: Durable, reader: Reader, views: MixedViews, distant: SparkViews, snapshots: Mapping[str, Snapshot], watch: Watch, token: object
-) -> Iterator[Distant]:
+) -> Iterator[SparkState]:
     from vigilog.executors.spark.reader import SparkReader
 
     try:
@@ -100,7 +100,7 @@ def _reading(
             reader.spark = spark
             if db.readers.closed:
                 reader.stop(DataError("the database is closed", "closed"))
-            yield Distant(reader, spark, views)
+            yield SparkState(reader, spark, views)
     finally:
         reader.spark = None
         db.store.looking.discard(token)

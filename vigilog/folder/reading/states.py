@@ -18,10 +18,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from threading import Condition
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
@@ -29,8 +29,10 @@ from vigilog.core.values import Row, Value, sorted_rows
 from vigilog.core.whynot import WhyNot
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.evaluate import ensure_known
+from vigilog.executors.allowance import Allowance
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.embedded.reader import EmbeddedReader
+from vigilog.executors.embedded.tables import TooLarge
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.views import Views
 from vigilog.executors.watch import Watch
@@ -50,6 +52,7 @@ MOST_READERS = 4  # at once; others wait
 CACHE_KIB = 64_000
 
 Bound = Mapping[int, Value]
+T = TypeVar("T")
 
 
 class State(Protocol):
@@ -147,9 +150,9 @@ class Reader:
             self.compiled: Compiled = db.compiled
             self.views, self.spark, resident = db.views, None, db.resident
             connection = db.file.connect(read_only=True, cache_kib=CACHE_KIB)
-            stored = frozenset(resident.plan.kept)
+            stored = resident.plan.tables
             sizes = resident.maintainer.sizes
-            self.embedded = EmbeddedReader(resident.asker.program, stored, connection, sizes, self._index)
+            self.embedded = EmbeddedReader(resident.asker.program, resident.plan.program, stored, connection, sizes, self._index)
 
     def _index(self, search: Search) -> None:
         with self.db.lock, damage(self.db.file.path):
@@ -187,10 +190,7 @@ class Reader:
         return sorted_rows(self.answers(goal_of(self.compiled.program, relation, bound)))
 
     def answers(self, goal: Goal) -> list[Row]:
-        try:
-            return self.embedded.answers(goal)
-        except OverBudget as reason:
-            raise DataError(f"the answer costs too much: {reason.message}; ask for less of it", "budget") from None
+        return affordable(lambda: self.embedded.answers(goal))
 
     def why(self, goal: Goal) -> Proof | None:
         answers = sorted_rows(self.answers(of_one_atom(goal)))
@@ -205,11 +205,9 @@ Question = Goal | tuple[str, Bound]
 
 
 @contextmanager
-def reading(db: Durable, questions: Iterable[str | Question], seconds: float | None = None, budget: int | None = None) -> Iterator[State]:
-    """A state of the database, of which these questions will be asked: relations, relations with values of columns, or goals.
-
-    An answer takes no longer than some `seconds`, and derives no more rows than `budget`.
-    """
+def reading(db: Durable, questions: Iterable[str | Question], allowance: Allowance | None = None) -> Iterator[State]:
+    """A state of the database, of which these questions will be asked: relations, relations with values of columns, or goals. All answers together cost no more than an allowance."""
+    seconds, rows, size = (allowance.seconds, allowance.rows, allowance.size) if allowance else (None, None, None)
     asked: list[Question] = []
     for question in questions:
         if isinstance(question, str):
@@ -224,16 +222,24 @@ def reading(db: Durable, questions: Iterable[str | Question], seconds: float | N
             for question in asked:
                 if question not in far:
                     reader.prepare(question)
-            with reader.embedded.tables.within(seconds):
+            with reader.embedded.tables.within(seconds, size):
                 with db.lock if far else nullcontext():
-                    reader.begin(budget)
+                    reader.begin(rows)
                     known = reader.views is db.views  # what is in the file now is what this reader knows
                     if known:
-                        state = held(db, reader, Watch(timeout=seconds, max_rows=budget)) if far else nullcontext(reader)
+                        state = held(db, reader, Watch(timeout=seconds, max_rows=rows)) if far else nullcontext(reader)
                 if known:
                     with state as found:
                         yield found
                     return
+
+
+def affordable(answer: Callable[[], T]) -> T:
+    """An answer. Raises DataError if it costs too much."""
+    try:
+        return answer()
+    except (OverBudget, TooLarge) as reason:
+        raise DataError(f"the answer costs too much: {reason.message}; ask for less of it", "budget") from None
 
 
 def _is_far(db: Durable, question: Question) -> bool:

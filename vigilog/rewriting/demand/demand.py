@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from typing import assert_never
 
-from vigilog.language.safety import awaits, grounded_by, names_in, needs
+from vigilog.language.safety import awaits, decidable, grounded_by, names_in, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -31,6 +31,7 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    SetOf,
     Term,
     Truth,
     Variable,
@@ -197,8 +198,8 @@ class Demand:
                             done.append(part)
             case Atom() | Negation() | Constraint() | Truth():
                 pass
-            case Disjunction():
-                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case Disjunction() | SetOf():
+                raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
             case _:
                 assert_never(literal)
 
@@ -221,15 +222,11 @@ class Demand:
                     return (1 + asked if some else 3 + asked) + 10 * waits, -sum(marks) / max(len(marks), 1)
                 case Constraint(args=(_, Aggregate() as aggregate)):
                     return (6 if needs(aggregate, scope) <= bound else 20), 0
-                case Constraint(op="=", args=(left, right)):
-                    one = any(
-                        _known(a, bound, scope) and (isinstance(b, Variable) or _known(b, bound, scope))
-                        for a, b in ((left, right), (right, left))
-                    )
-                    return (0 if one else 20), 0
+                case Constraint():
+                    return (0 if decidable(literal, lambda term: _known(term, bound, scope)) else 20), 0
                 case Truth():
                     return 0, 0
-                case Negation() | Constraint() | Disjunction():
+                case Negation() | Disjunction() | SetOf():
                     return (5 * asked if needs_of(literal, scope) <= bound else 20), 0
                 case _:
                     assert_never(literal)

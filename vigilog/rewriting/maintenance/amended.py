@@ -12,7 +12,7 @@ Whether a row is missing from a large table is asked for the bindings that want 
 ... p(x) :- m(x), edge(x, _), !edge(_, x).
 ... '''
 >>> rule = check(text).program.rules[0]
->>> print(show_statement(Amended({"edge": "edge_gone"}, ["edge"]).rule(rule)))
+>>> print(show_statement(Amendment({"edge": "edge_gone"}, ["edge"]).rule(rule)))
 p(x) :- m(x), edge(x, w1), !edge_gone(x, w1), w2 = count : { edge(w3, x), !edge_gone(w3, x) }, w2 = 0.
 """
 
@@ -33,6 +33,7 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    SetOf,
     Truth,
     Variable,
     Wildcard,
@@ -40,7 +41,7 @@ from vigilog.language.syntax import (
 )
 
 
-class Amended:
+class Amendment:
     """Rewrites rules for tables with a list of what went (`gone` names it), and for `large` ones."""
 
     def __init__(self, gone: Mapping[str, str], large: Collection[str] = ()) -> None:
@@ -67,6 +68,8 @@ class Amended:
                 return [replace(literal, branches=tuple(self._body(branch, fresh) for branch in literal.branches))]
             case Negation() | Constraint() | Truth():
                 return [literal]
+            case SetOf():
+                raise AssertionError("setofs are collected before")
             case _:
                 assert_never(literal)
 

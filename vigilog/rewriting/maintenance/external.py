@@ -18,7 +18,7 @@ whether the row is lost or gained. The new state is the old one with that change
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vigilog.core.values import NUMBER
@@ -38,6 +38,7 @@ from vigilog.language.syntax import (
     aggregates,
     atoms,
     names,
+    variables,
 )
 from vigilog.rewriting.demand.copies import without_copies
 from vigilog.rewriting.demand.demand import Demand
@@ -150,8 +151,29 @@ def _compare(rule: Rule, states: Mapping[str, States], lost: str, gained: str, d
         else:
             _chain(rule, deleted[number].rule.body, deleted[number].changed, lost, demand)
             _chain(rule, inserted[number].rule.body, inserted[number].changed, gained, demand)
+    for group in _groups(rule, states, demand):
+        _touch(rule, group, states, lost, gained, demand)
+
+
+def _groups(rule: Rule, states: Mapping[str, States], demand: Demand) -> Iterator[tuple[Literal, ...]]:
+    """The groups of aggregates that changes touch, as literals that bind them. Those that several changes can touch are a relation of their own, so that each is computed once, and all of them together."""
+    scope, found = names(rule), dict[tuple[Variable, ...], list[tuple[Literal, ...]]]()
     for prefix in touched(rule, states):
-        _touch(rule, prefix, states, lost, gained, demand)
+        own = set().union(*map(names, prefix))
+        if not own <= set(grounded_by(prefix, set(), own)):
+            yield prefix  # it waits for what the rule says beside it
+            continue
+        known = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name in scope}
+        found.setdefault(tuple(known[name] for name in sorted(known)), []).append(prefix)
+    for columns, prefixes in found.items():
+        if len(prefixes) == 1 or not columns:
+            yield from prefixes
+            continue
+        group = Atom(demand.naming.fresh(f"{rule.head.relation}_touched"), columns)
+        demand.declare(group.relation, columns)
+        for first, *rest in prefixes:
+            demand.chain(rule, group, [first], rest)
+        yield (group,)
 
 
 def _touch(rule: Rule, prefix: tuple[Literal, ...], states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:

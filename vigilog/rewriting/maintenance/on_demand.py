@@ -1,13 +1,13 @@
-"""The plan as one program on demand: so all views, stored or not, share their rounds. It is what is run on Spark."""
+"""The plan as programs on demand, which are what is run on Spark: one for all views, stored or not, so that they share their rounds; and before it, for each group whose state is kept, one for its bindings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vigilog.language.syntax import Program
 from vigilog.rewriting.maintenance.external import External, external
-from vigilog.rewriting.maintenance.plan import Plan
+from vigilog.rewriting.maintenance.plan import GroupPlan, Plan
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.rewriting.sections import Section, by_rank
@@ -33,15 +33,32 @@ class OnDemand:
 
 
 def on_demand(plan: Plan) -> OnDemand:
-    """The rules for a plan's views. What is stored is read, in its old state, where others are derived."""
+    """The rules for a plan's views. What is stored is read, in its old state, where others are derived. What is kept of groups is read as base relations are."""
     program = plan.needed
     derived = {rule.head.relation for rule in program.rules}
-    made, kept = plan.counting, {*plan.kept, *plan.beside}
+    kept = _stored(plan)
     told = sorted(derived.intersection(plan.told) | kept)
-    found = external(relevant(made.program, [*plan.told, *kept, *(program.relations.keys() - derived)]), (), made.counted)
+    bound = {declaration.relation for group in plan.groups for declaration in (group.aux, group.state)}
+    return _on_demand(plan, told, [*plan.told, *kept, *(program.relations.keys() - derived), *bound], kept)
+
+
+def bindings_on_demand(plan: Plan, part: GroupPlan) -> OnDemand:
+    """The rules for the bindings of a group."""
+    rows = part.group.rows.relation
+    kept = _stored(plan) & relevant(plan.counting.program, [rows]).relations.keys()
+    return _on_demand(plan, [rows], [rows, *kept], kept)
+
+
+def _stored(plan: Plan) -> set[str]:
+    return {*plan.kept, *(parts.numbers for parts in plan.counting.counted.values())}
+
+
+def _on_demand(plan: Plan, told: Sequence[str], wanted: Collection[str], kept: Collection[str]) -> OnDemand:
+    made = plan.counting
+    found = external(relevant(made.program, wanted), (), {name: parts for name, parts in made.counted.items() if name in kept})
     rules = tuple(rule for rule in found.program.rules if rule.head.relation not in kept)
-    wanted = [name for view in told for name in (found.states[view].lost, found.states[view].gained)]
-    needed = relevant(replace(found.program, rules=rules), wanted)
+    changes = [name for view in told for name in (found.states[view].lost, found.states[view].gained)]
+    needed = relevant(replace(found.program, rules=rules), changes)
     return OnDemand(
         made.program,
         frozenset(kept),

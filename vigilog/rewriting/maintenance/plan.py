@@ -37,9 +37,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import Declaration, Negation, Program, Rule, atoms, is_fact
+from vigilog.language.syntax import Declaration, Negation, Program, Rule, Variable, atoms, is_fact
 from vigilog.rewriting.maintenance.counting import Counting, counting
 from vigilog.rewriting.maintenance.external import External, external
+from vigilog.rewriting.maintenance.group import Group
+from vigilog.rewriting.maintenance.groups import Grouping, grouping
 from vigilog.rewriting.maintenance.rules import Variant, deletions, insertions, new_state, rederivation, row
 from vigilog.rewriting.maintenance.states import States
 from vigilog.rewriting.maintenance.strategies import COUNTED, Strategy
@@ -69,23 +71,65 @@ class ComponentPlan:
 
 
 @dataclass(frozen=True)
+class GroupPlan:
+    """How what is kept of groups changes: the rules of the bindings, and of what is not kept that they are derived from; `reads` are the tables these read."""
+
+    group: Group
+    program: Program
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Plan:
-    """`program` is plain; the changes of `told` are wanted; of these, and of what they are derived from, some are `kept`, each by a strategy."""
+    """`program` is plain; the changes of `told` are wanted; of these, and of what they are derived from, some are `kept`, each by a strategy.
+
+    The state of groups is kept in the rules of the relations `grouped`, each with whether the rows of its groups are kept in any case.
+    """
 
     program: Program
     told: tuple[str, ...]
     kept: Mapping[str, Strategy] = field(default_factory=dict)
+    grouped: Mapping[str, bool] = field(default_factory=dict)
 
     @cached_property
-    def needed(self) -> Program:
+    def plain(self) -> Program:
         """The program without what neither those who are told nor base relations need, nor what only passes bindings on."""
         derived = {rule.head.relation for rule in self.program.rules}
         unfolded = unfold(self.program, passing(self.program, self.told))
         return relevant(unfolded, [*self.told, *(name for name in self.program.relations if name not in derived)])
 
     @cached_property
+    def grouping(self) -> Grouping:
+        """The program over what is kept of groups."""
+        return grouping(self.plain, self.grouped)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        return self.grouping.groups
+
+    @property
+    def needed(self) -> Program:
+        """The rules by which changes are found: what is kept of groups has none."""
+        return self.grouping.program
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """The derived relations that are read as they are stored: what is kept, and what is kept of groups."""
+        return frozenset(self.kept).union(*((group.aux.relation, group.state.relation) for group in self.groups))
+
+    @cached_property
+    def asked(self) -> Program:
+        """The program by which goals are answered: what is kept of groups is read where it can be."""
+        if not self.groups:
+            return self.program
+        kept = {declaration.relation: declaration for group in self.groups for declaration in (group.aux, group.state)}
+        rules = [rule for rule in self.program.rules if rule.head.relation not in self.grouped]
+        rules += [rule for rule in self.needed.rules if rule.head.relation in self.grouped]
+        return replace(self.program, declarations=(*self.program.declarations, *kept.values()), rules=tuple(rules))
+
+    @cached_property
     def naming(self) -> Naming:
-        return Naming(self.program.relations)
+        return Naming(self.needed.relations)
 
     @property
     def counted(self) -> frozenset[str]:
@@ -96,38 +140,83 @@ class Plan:
         """The program with the numbers of proofs that are kept beside views."""
         return counting(self.needed, self.counted)
 
+    @cached_property
+    def whole(self) -> Program:
+        """The program that says what everything is that is kept: views, numbers of proofs, the values of groups; and their rows."""
+        made = counting(self.plain, self.counted).program
+        own = {group.rows.relation: group for group in self.groups}
+        rows = tuple(rule for rule in self.needed.rules if rule.head.relation in own)
+        declarations = (d for group in self.groups for d in (group.rows, group.aux, group.state))
+        return replace(made, declarations=(*made.declarations, *declarations), rules=(*made.rules, *rows, *self.grouping.definitions))
+
     @property
     def beside(self) -> dict[str, Declaration]:
         """The relations that are kept beside views."""
         numbers = [parts.numbers for parts in self.counting.counted.values()]
-        return {name: self.counting.program.relations[name] for name in numbers}
+        found = {name: self.counting.program.relations[name] for name in numbers}
+        return found | {declaration.relation: declaration for group in self.groups for declaration in group.kept}
+
+    @property
+    def functional(self) -> dict[str, int]:
+        """Of relations that are kept beside views, how many of the last columns follow from the others."""
+        found = {parts.numbers: 1 for parts in self.counting.counted.values()}
+        return found | {group.state.relation: 1 + len(group.parts) for group in self.groups if group.keys}
+
+    @property
+    def copies(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Relations all of whose columns are in rows that are kept of groups: these rows, and the places of the columns in them."""
+        found = {}
+        for group in self.groups:
+            if group.own and group.source is not None and group.source.args and all(isinstance(arg, Variable) for arg in group.source.args):
+                columns = [arg.name for arg in group.source.args if isinstance(arg, Variable)]
+                found[group.source.relation] = group.rows.relation, tuple(map(group.bound.index, columns))
+        return found
 
     @cached_property
     def stored(self) -> Program:
-        """The rules of what is kept."""
-        return replace(self.needed, rules=tuple(rule for rule in self.needed.rules if rule.head.relation in self.kept))
+        """The rules of what is kept, by which it is computed at first."""
+        return replace(self.needed, rules=tuple(rule for rule in self.plain.rules if rule.head.relation in self.kept))
 
     @cached_property
     def derived(self) -> Program:
-        """The rules of what is not kept."""
-        return replace(self.needed, rules=tuple(rule for rule in self.needed.rules if rule.head.relation not in self.kept))
+        """The rules of what is not kept, and wanted above what is kept of groups."""
+        rules = tuple(rule for rule in self.needed.rules if rule.head.relation not in self.kept)
+        if not self.groups:
+            return replace(self.needed, rules=rules)
+        wanted = relevant(replace(self.needed, rules=rules), self.told).rules
+        return replace(self.needed, rules=wanted)
 
     @cached_property
     def external(self) -> External | None:
         """The rules for changes of what is not kept; None if everything is."""
-        return external(self.needed, self.kept) if self.derived.rules else None
+        return external(self.derived if self.groups else self.needed, self.kept) if self.derived.rules else None
+
+    def only(self, view: str) -> Plan:
+        """The plan for one relation of the program, told or not, over what this one keeps."""
+        made = plan(self.program, [view], self.kept, self.grouped)
+        return made if {*made.groups} <= {*self.groups} else plan(self.program, [view], self.kept)
 
     @cached_property
-    def components(self) -> tuple[ComponentPlan, ...]:
+    def components(self) -> tuple[ComponentPlan | GroupPlan, ...]:
         """What is kept, each component after what it reads."""
-        own = {rule.head.relation for rule in self.stored.rules}
-        found = []
-        for component in components(self.stored):
+        own = {rule.head.relation for rule in self.stored.rules} | self.tables
+        groups = {group.aux.relation: group for group in self.groups}
+        found: list[ComponentPlan | GroupPlan] = []
+        for component in components(self.grouping.order):
             rules = tuple(rule for rule in component.rules if not is_fact(rule))
-            if rules:
+            if component.relations[0] in groups:
+                found.append(self._group(groups[component.relations[0]]))
+            elif rules and component.relations[0] in self.kept:
                 net = own - set(component.relations)
                 found.append(self._component(Component(component.relations, rules, component.recursive), net))
         return tuple(found)
+
+    def _group(self, group: Group) -> GroupPlan:
+        """The rows of a group, and what is not kept that they are derived from."""
+        rules = replace(self.needed, rules=tuple(rule for rule in self.needed.rules if rule.head.relation not in self.tables))
+        below = relevant(rules, [group.rows.relation])
+        derived = {rule.head.relation for rule in below.rules}
+        return GroupPlan(group, below, frozenset(below.relations.keys() - derived))
 
     def _component(self, component: Component, net: set[str]) -> ComponentPlan:
         naming = self.naming
@@ -153,9 +242,12 @@ class Plan:
     @property
     def sections(self) -> list[Section]:
         """The rules to print, in an order in which they could be evaluated."""
-        declarations = dict(self.program.relations)
+        declarations = dict(self.needed.relations)
         found: list[Section] = []
         for part in self.components:
+            if isinstance(part, GroupPlan):
+                found += self._grouped(part)
+                continue
             if part.strategy is COUNTED:
                 found += self._counted(part)
                 continue
@@ -164,7 +256,7 @@ class Plan:
                     *states.names,
                     *([part.red[name], self.naming(name, "plus"), self.naming(name, "minus")] if name in part.red else []),
                 ]
-                declarations |= {other: replace(self.program.relations[name], relation=other) for other in made}
+                declarations |= {other: replace(self.needed.relations[name], relation=other) for other in made}
             title = f"{part.component} ({part.strategy.name})"
             lost = [*self._new_states(part, part.deletions), *(variant.rule for variant in part.deletions)]
             found.append(section(f"{title}: what may be lost", lost, declarations))
@@ -182,14 +274,14 @@ class Plan:
         read, origin = {atom.relation for variant in variants for atom, _ in atoms(variant.rule.body)}, part.component.rules[0]
         for name, states in part.states.items():
             if states.new in read:
-                yield from new_state(origin, self.program, name, part.states)
+                yield from new_state(origin, self.needed, name, part.states)
                 if name in part.red:
-                    declaration = self.program.relations[name]
+                    declaration = self.needed.relations[name]
                     yield origin.derive(row(declaration, states.new), body=(row(declaration, part.red[name]),))
 
     def _net(self, part: ComponentPlan) -> Iterator[Rule]:
         for name, red in part.red.items():
-            declaration, states, origin = self.program.relations[name], part.states[name], part.component.rules[0]
+            declaration, states, origin = self.needed.relations[name], part.states[name], part.component.rules[0]
             plus, minus, lost, gained, back = (
                 row(declaration, other)
                 for other in (self.naming(name, "plus"), self.naming(name, "minus"), states.lost, states.gained, red)
@@ -206,13 +298,27 @@ class Plan:
         title = f"{name} (counted): changes of its proofs, added up"
         return [replace(found, title=title) for found in external(alone, (), {name: parts}).sections]
 
+    def _grouped(self, part: GroupPlan) -> list[Section]:
+        """The changes of bindings, and what they do to the values of groups."""
+        group = part.group
+        title = f"{group.aux.relation} (auxiliary): bindings that come and go, and the groups they touch"
+        alone = replace(part.program, declarations=(*part.program.declarations, group.aux), rules=(*part.program.rules, group.definition))
+        return [replace(found, title=title) for found in external(alone).sections]
+
 
 def _unknown(variant: Variant, rule: Rule) -> Variant:
     """The variant for rows that the relation did not have: what it had and may have lost is rederived instead."""
     return replace(variant, rule=variant.rule.derive(variant.rule.head, body=(*variant.rule.body, Negation(rule.head))))
 
 
-def plan(program: Program, told: Sequence[str], kept: Mapping[str, Strategy] | None = None) -> Plan:
-    """The plan for some relations of a plain program; of what they need, some is `kept`."""
-    needed = Plan(program, tuple(told)).needed.relations
-    return Plan(program, tuple(told), {name: strategy for name, strategy in (kept or {}).items() if name in needed})
+def plan(
+    program: Program, told: Sequence[str], kept: Mapping[str, Strategy] | None = None, grouped: Mapping[str, bool] | None = None
+) -> Plan:
+    """The plan for some relations of a plain program; of what they need, some is `kept`, and of some the state of groups is."""
+    needed = Plan(program, tuple(told)).plain.relations
+    return Plan(
+        program,
+        tuple(told),
+        {name: strategy for name, strategy in (kept or {}).items() if name in needed},
+        {name: own for name, own in (grouped or {}).items() if name in needed},
+    )

@@ -39,6 +39,7 @@ from vigilog.language.syntax import (
     Negation,
     Program,
     Rule,
+    SetOf,
     Truth,
     Variable,
     Wildcard,
@@ -74,8 +75,8 @@ def deletions(rule: Rule, states: Mapping[str, States], *, stored: bool = False)
                 yield _variant(rule, head, rule.body, place, replace(atom, relation=states[atom.relation].gained))
             case Negation() | Constraint() | Truth():
                 pass
-            case Disjunction():
-                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case Disjunction() | SetOf():
+                raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
             case _:
                 assert_never(literal)
     for prefix in touched(rule, states):
@@ -94,8 +95,8 @@ def insertions(rule: Rule, states: Mapping[str, States]) -> Iterator[Variant]:
                 yield _variant(rule, head, body, place, replace(atom, relation=states[atom.relation].lost))
             case Negation() | Constraint() | Truth():
                 pass
-            case Disjunction():
-                raise AssertionError("plain rules have no disjunctions outside aggregates")
+            case Disjunction() | SetOf():
+                raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
             case _:
                 assert_never(literal)
     for prefix in touched(rule, states):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from vigilog.language.syntax import Aggregate, Atom, Constraint, Disjunction, Literal, Negation, Rule, Term, Truth
+from vigilog.language.syntax import Aggregate, Atom, Constraint, Disjunction, Literal, Negation, Rule, SetOf, Term, Truth
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ def literal_in_new(literal: Literal, states: Mapping[str, States]) -> Literal:
             return replace(literal, branches=tuple(tuple(literal_in_new(part, states) for part in branch) for branch in literal.branches))
         case Truth():
             return literal
+        case SetOf():
+            raise AssertionError("setofs are collected before")
         case _:
             assert_never(literal)
 

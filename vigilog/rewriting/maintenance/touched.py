@@ -20,6 +20,7 @@ from vigilog.language.syntax import (
     Literal,
     Negation,
     Rule,
+    SetOf,
     Term,
     Truth,
     Variable,
@@ -27,6 +28,7 @@ from vigilog.language.syntax import (
     atoms,
     names,
     rename_literal,
+    usage,
     variables,
 )
 from vigilog.rewriting.maintenance.states import States, literal_in_new
@@ -129,7 +131,9 @@ def beside(way: Iterable[Literal]) -> Iterator[Literal]:
         match literal:
             case Atom() | Constraint(op="=", args=(_, Variable() | Constant() | Functor())):
                 yield literal
-            case Constraint() | Negation() | Truth() | Disjunction():
+            case Constraint() if usage(literal) is not None:
+                yield literal
+            case Constraint() | Negation() | Truth() | Disjunction() | SetOf():
                 pass
             case _:
                 assert_never(literal)

@@ -30,6 +30,7 @@ from vigilog.language.syntax import (
     Negation,
     Program,
     Rule,
+    SetOf,
     Term,
     Truth,
     Variable,
@@ -48,6 +49,20 @@ def normalize(program: Program) -> Program:
     """The program with plain rules. An aggregate's body is a conjunction, too, or a single disjunction of such."""
     normalizer = _Normalizer(program)
     return program.with_rules(tuple(plain for rule in program.rules for plain in normalizer.plain_rules(rule)))
+
+
+def ways(program: Program, rule: Rule) -> Iterator[Rule]:
+    """The rules with one head, and a conjunction for a body, that a rule stands for. They name the variables that the rule names, and no others.
+
+    >>> from vigilog.language.parser import parse
+    >>> from vigilog.language.printer import show_statement
+    >>> program = parse("p(x + 1) :- q(x, _), (r(x) ; 2 < count : { s(x, y) }).")
+    >>> [show_statement(way) for way in ways(program, program.rules[0])]
+    ['p(x + 1) :- q(x, _), r(x).', 'p(x + 1) :- q(x, _), 2 < count : { s(x, y) }.']
+    """
+    renamed = _rename_locals(rule)
+    alternatives = _Normalizer(program).alternatives(renamed, renamed.body)
+    yield from (rule.derive(head, body=body) for head in renamed.heads for body in alternatives)
 
 
 class _Normalizer:
@@ -80,6 +95,8 @@ class _Normalizer:
                     choices.append([way for branch in literal.branches for way in self.alternatives(rule, branch)])
                 case Atom() | Negation() | Constraint():
                     choices.append([(literal,)])
+                case SetOf():
+                    raise AssertionError("setofs are collected before")
                 case _:
                     assert_never(literal)
             size *= len(choices[-1])
@@ -110,8 +127,8 @@ class _Normalizer:
                 yield replace(literal, literal=inner)
             case Constraint():
                 yield replace(literal, args=tuple(self.lift_term(arg, lifted, fresh) for arg in literal.args))
-            case Truth() | Disjunction():
-                raise AssertionError("disjunctions and truths are gone before aggregates are lifted")
+            case Truth() | Disjunction() | SetOf():
+                raise AssertionError("disjunctions, truths and setofs are gone before aggregates are lifted")
             case _:
                 assert_never(literal)
         yield from lifted
@@ -159,6 +176,8 @@ class _Normalizer:
                 yield replace(literal, branches=tuple(branches))
             case Atom() | Negation() | Constraint():
                 yield from self.lift(literal, fresh)
+            case SetOf():
+                raise AssertionError("setofs are collected before")
             case _:
                 assert_never(literal)
 

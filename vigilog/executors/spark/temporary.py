@@ -31,7 +31,7 @@ BROADCAST_ROWS = 50_000
 ROWS_A_PARTITION = 200_000
 
 
-class Frames:
+class TemporaryViews:
     """A session's temporary views for one evaluation. Views have a prefix of their own, and are gone after `close`."""
 
     def __init__(self, session: SparkSession, program: Program, watch: Watch) -> None:
@@ -52,6 +52,10 @@ class Frames:
         """Counts anew: what follows is a new piece of work, for which others may have used the session meanwhile."""
         self.session.removeTag(self.tag)
         self.tag, self.actions, self.counted = new_tag(), 0, (0, 0)
+        self._tag_jobs()
+
+    def resume(self) -> None:
+        """Goes on after others have used the session."""
         self._tag_jobs()
 
     def _tag_jobs(self) -> None:

@@ -24,7 +24,7 @@ def subscribed(
     db: Database, views: Sequence[str], bind: Mapping[str, str], since: int | None = None, *, once: bool = False
 ) -> Iterator[dict[str, Any]]:
     """The views, or what came after a transaction; then, until they end, what the streams of a data folder bring. One answer a transaction, as `watch` gives them."""
-    kept = Kept(db.program, views, bind)
+    kept = Selection(db.program, views, bind)
     news: SimpleQueue[Outcome] = SimpleQueue()
     db.step.listeners.append(news.put)
     with db.lock:
@@ -57,7 +57,7 @@ def _past(db: Database, since: int) -> Iterable[tuple[int, dict[str, Delta]]]:
         yield tx, {view: delta for _, view, delta in group}
 
 
-class Kept:
+class Selection:
     """What of all changes is wanted: some views, and of them the rows with some values."""
 
     def __init__(self, program: Program, views: Sequence[str], bind: Mapping[str, str]) -> None:

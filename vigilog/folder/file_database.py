@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 RETAIN = {"transactions": 1_000_000.0}  # what is retained unless stated otherwise
 
 
-class Filed(Database):
+class FileDatabase(Database):
     """A database whose program and tables are in a file. What is there already, and means the same, is used as it is."""
 
     folder: Path
@@ -54,7 +54,8 @@ class Filed(Database):
     def compile(self, program: Program) -> Compiled:
         """A program as it is maintained, with the queries that are followed."""
         given = [name for name in self.given if name in program.relations]
-        made = compiled(self.queries.added_to(program), given, self.file.get("strategy", "auto"), self.watched)
+        whole, queries = self.queries.added_to(program)
+        made = compiled(whole, given, self.file.get("strategy", "auto"), self.watched, queries)
         later = json.loads(self.file.get("stored", "{}"))  # what `auto` came to store, with its reasons then
         return made.with_strategies({name: Decision(MATERIALIZED, reason) for name, reason in later.items() if name in made.strategies})
 
@@ -126,22 +127,34 @@ class Filed(Database):
         homes = {home: name for name, home in made.homes.items() if name not in large}
         far = {made.homes[name] for name in large}
         near = [name for name in made.plain.relations if far.isdisjoint(depends_on(made.plain, name))]
-        held = plan(relevant(made.plain, near), [name for name in made.told if name in near], made.plan.kept)
+        held = plan(relevant(made.plain, near), [name for name in made.told if name in near], made.plan.kept, made.plan.grouped)
         kinds = dict.fromkeys(homes, "base") | dict.fromkeys(held.kept, "stored") | dict.fromkeys(held.beside, "beside")
         had = dict(connection.execute("SELECT name, known FROM vigilog_relations").fetchall())
         kept = {name for name in kinds if had.get(name) == meaning[name]}
-        for name in (had.keys() | made.plain.relations.keys()) - kept:  # tables of what is not stored are empty, and may have other columns
+        for name in (
+            had.keys() | made.plain.relations.keys() | held.needed.relations.keys()
+        ) - kept:  # tables of what is not stored are empty, and may have other columns
             for table in (file_table(name), f"{file_table(name)} counts"):
                 connection.execute(f"DROP TABLE IF EXISTS {quote(table)}")
         given = {home: joined(rows.get(name, ()), made.stated.get(name, ()) if first else ()) for home, name in homes.items()}
 
         def resident() -> EmbeddedViews:
-            return EmbeddedViews(held, given, self.budget, self.strict, connection=connection, kept=kept, report=self.report)
+            return EmbeddedViews(
+                held,
+                given,
+                self.budget,
+                self.strict,
+                connection=connection,
+                kept=kept,
+                report=self.report,
+                queries=made.queries.intersection(near),
+                allowance=self.queries.share,
+            )
 
-        def distant(outputs: Sequence[str]) -> Beginning:
-            return self.store.beginning(made, outputs)
+        def distant(outputs: Sequence[str], queries: Sequence[str]) -> Beginning:
+            return self.store.beginning(made, outputs, queries)
 
-        views: Views = MixedViews(made.plain, made.told, far, resident, distant) if far else resident()
+        views: Views = MixedViews(made.plain, made.told, sorted(made.queries), far, resident, distant) if far else resident()
         connection.execute("DELETE FROM vigilog_relations")
         connection.executemany(
             "INSERT INTO vigilog_relations VALUES (?, ?, ?)", [(name, kind, meaning[name]) for name, kind in kinds.items()]
@@ -151,6 +164,7 @@ class Filed(Database):
         retain = json.loads(self.file.get("retain", "null")) or RETAIN
         self.book = Book(self.file, made.program, segments, retain, self.store.remove, self.store.rows)
         self._use(made, views, self.book)
+        self.waiting = self.book.notes.waiting() if made.conditions.alerts else {}
 
     @contextmanager
     def swapping(self, *, keep: bool = True) -> Iterator[None]:

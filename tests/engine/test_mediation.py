@@ -1,0 +1,180 @@
+"""Constrained and updatable relations in a database: transactions, boxes that ordinary rules read, what is withdrawn, what is refused, a data folder that is opened again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mediators.test_algorithms import CASES
+from vigilog.core.errors import DataError, ProgramError, UsageError
+from vigilog.engine.database import Database
+from vigilog.engine.updates import overrides
+from vigilog.engine.watch import watch
+from vigilog.folder.opening import open_program
+from vigilog.language.check import check
+
+OVERLAP = """
+.decl a(x: number) constrained
+.decl c(x: number) constrained
+.decl n(x: number)
+.input n
+.decl c_n(x: number)
+.decl rest(x: number)
+.decl many(k: number)
+.output a
+.output c_n
+.output rest
+.output many
+a(x) :- x <= 3.
+a(x) :- x <= 5.
+c(x) :- a(x), x >= 2.
+c_n(x) :- n(x), c(x).
+rest(x) :- n(x), !c(x).
+many(k) :- k = count : { n(x), c(x) }.
+"""
+
+
+def fact(text: str, *args: str) -> dict[str, Any]:
+    return {"args": list(args or ("x",)), "where": text}
+
+
+def lines(db: Database, *transactions: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(watch(db, [json.dumps(one) for one in transactions]))
+
+
+@pytest.mark.parametrize("deletion", ["auto", "dred", "recompute"])
+@pytest.mark.parametrize("name", [name for name in CASES if name != "aside"])
+def test_the_cases_of_the_paper(name: str, deletion: str) -> None:
+    text, steps = CASES[name]
+    program = check(text).program
+    told = check(text + "".join(f" .output {name}" for name in program.relations)).program
+    with Database(told, {}, deletion=deletion) as db:
+        for transaction, expected in steps:
+            columns = {name: list(declaration.columns) for name, declaration in program.relations.items()}
+            given = {
+                operation: {
+                    relation: [{"args": columns[relation], **one} if isinstance(one, dict) else one for one in facts]
+                    for relation, facts in by.items()
+                }
+                for operation, by in transaction.items()
+            }
+            (answer,) = lines(db, given)
+            shown = {
+                relation: {side: [one["where"] for one in change[side]] for side in ("plus", "minus")}
+                for relation, change in answer["views"].items()
+            }
+            assert shown == expected
+
+
+@pytest.mark.parametrize("strategy", ["auto", "external", "materialized", "counted"])
+def test_ordinary_rules_read_constrained_relations(strategy: str) -> None:
+    with Database(check(OVERLAP).program, {"n": [(x,) for x in range(10)]}, strategy) as db:
+        assert db.view("c_n") == {(2,), (3,), (4,), (5,)} and db.view("rest") == {(0,), (1,), (6,), (7,), (8,), (9,)}
+        deleted, inserted, both = lines(
+            db,
+            {"delete": {"a": [fact("x >= 3, x <= 4")]}},
+            {"insert": {"a": [fact("y >= 4, y <= 8", "y")], "n": [[100]]}},
+            {"delete": {"a": [fact("x = 7")]}, "insert": {"a": [fact("x >= 6, x <= 7")]}},
+        )
+        assert deleted["views"] == {
+            "a": {"plus": [], "minus": [fact("x >= 3, x <= 4")]},
+            "c_n": {"plus": [], "minus": [[3], [4]]},
+            "rest": {"plus": [[3], [4]], "minus": []},
+            "many": {"plus": [[2]], "minus": [[4]]},
+        }
+        assert inserted["views"]["c_n"]["plus"] == [[4], [6], [7], [8]] and inserted["views"]["rest"]["plus"] == [[100]]
+        assert both["views"] == {}
+
+
+UPDATABLE = """
+.decl e(x: symbol, y: symbol)
+.decl c(x: symbol, y: symbol) updatable
+.output c
+c(x, y) :- e(x, y).
+c(x, y) :- e(x, z), c(z, y).
+"""
+
+
+@pytest.mark.parametrize("strategy", ["external", "materialized", "auto"])
+def test_the_latest_update_of_a_row_decides(strategy: str) -> None:
+    with Database(check(UPDATABLE).program, {"e": [("a", "b"), ("b", "c")]}, strategy) as db:
+        found = lines(
+            db,
+            {"delete": {"c": [["b", "c"]]}},  # what depends on it goes, too
+            {"delete": {"e": [["b", "c"]]}},
+            {"insert": {"e": [["b", "c"]]}},  # what was deleted stays out when a source brings it
+            {"insert": {"c": [["b", "c"], ["c", "z"]]}},
+            {"withdraw": [2]},
+            {"withdraw": [1]},
+        )
+        assert [line["views"].get("c") for line in found] == [
+            {"plus": [], "minus": [["a", "c"], ["b", "c"]]},
+            None,
+            None,
+            {"plus": [["a", "c"], ["a", "z"], ["b", "c"], ["b", "z"], ["c", "z"]], "minus": []},
+            {"plus": [], "minus": [["a", "c"], ["b", "c"]]},
+            {"plus": [["a", "c"], ["b", "c"]], "minus": []},
+        ]
+        assert overrides(db) == [{"id": 3, "relation": "c", "insert": ["c", "z"]}]
+
+
+def test_what_is_refused_changes_nothing() -> None:
+    with Database(check(OVERLAP).program, {"n": [(1,)]}) as db:
+        before = db.view("a")
+        for transaction, code in (
+            ({"insert": {"a": [fact("x >=")]}}, "where"),
+            ({"insert": {"a": [fact("y = 1")]}}, "where"),
+            ({"insert": {"a": [fact("x * x = 4")]}}, "where"),
+            ({"insert": {"a": [{"args": ["x", "y"], "where": "x = 1"}]}}, "where"),
+            ({"insert": {"n": [fact("x = 1")]}}, "json"),
+            ({"insert": {"a_updates": [[1, True, "x = 1"]]}}, "derived"),
+            ({"insert": {"c_n": [[1]]}}, "derived"),
+            ({"withdraw": [7]}, "absent"),
+            ({"upsert": {"a": [[1]]}}, "operation"),
+            ({"delete": {"a": [fact("x = 1")]}, "insert": {"n": [["text"]]}}, "value"),
+        ):
+            (answer,) = lines(db, transaction)
+            assert answer["error"]["code"] == code, answer
+        assert db.apply({"delete": {"a": [fact("x = 1")]}}, dry_run=True).keys() == {"a"}
+        assert db.view("a") == before and overrides(db) == []
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("a(x) :- x * x > 2.", "multiplies variables"),
+        ("a(x) :- m(x), !a2(x). .decl a2(x: number) constrained a2(x) :- x > 1.", "negates a2"),
+        ("m(x) :- a(x).", "x has no values to take"),
+        (".decl f(x: float) constrained f(x) :- x + 1.0 > 2.0.", "computes with a float"),
+        ("a(x) :- m(x). m(x) :- n(x), a(x). .decl n(x: number)", "depends on m"),
+    ],
+)
+def test_programs_that_are_refused(rules: str, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        Database(check(f".decl a(x: number) constrained .decl m(x: number) {rules}").program, {}).close()
+
+
+def test_straight_deletion_needs_supports() -> None:
+    with pytest.raises(UsageError, match="not ground"):
+        Database(check(CASES["ring"][0]).program, {}, deletion="straight")
+
+
+def test_a_data_folder_remembers_what_was_told(tmp_path: Path) -> None:
+    rows = {"n": [(x,) for x in range(10)]}
+    with open_program(OVERLAP, rows, data=tmp_path) as db:
+        db.apply({"delete": {"a": [fact("x >= 3, x <= 4")]}})
+        first = {name: db.view(name) for name in ("a", "c_n", "rest", "many")}
+    with open_program(data=tmp_path) as db:
+        assert {name: db.view(name) for name in first} == first
+        changes = db.apply({"withdraw": [1]})  # type: ignore[dict-item]  # it names no relations
+        assert changes["a"].plus == {("x >= 3, x <= 4",)} and changes["c_n"].plus == {(3,), (4,)}
+        assert [change.delta.plus for change in db.changes_of("a", 1)] == [{("x >= 3, x <= 4",)}]
+
+
+def test_rows_that_do_not_bound_a_relation_are_refused() -> None:
+    text = ".decl d(x: number, y: number) constrained d(x, y) :- x < y. .decl m(x: number, y: number) .decl k(x: number) .output k k(x) :- m(x, y), d(x, y)."
+    with pytest.raises(DataError, match="without bounds"):
+        Database(check(text).program, {})

@@ -1,0 +1,294 @@
+"""Domains that a program asks: files, modules, databases, services; answers that are remembered, refreshes, sources that are down."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from vigilog.core.errors import DataError, ProgramError
+from vigilog.domains.domain import DomainError
+from vigilog.engine.database import Database
+from vigilog.engine.watch import watch
+from vigilog.folder.opening import open_program
+
+TYPED = """
+.domain d(kind=file, path=".")
+.table d:t(name: symbol, level: number)
+.decl high(name: symbol, level: number)
+.output high
+.decl n(x: number)
+high(r.name, r.level) :- n(x), in(r, d:select_ge("t", "level", x)).
+.decl absent(x: symbol)
+.output absent
+.decl who(x: symbol)
+absent(x) :- who(x), !in(_, d:select_eq("t", "name", x)).
+"""
+
+
+def lines(db: Database, *transactions: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(watch(db, [json.dumps(one) for one in transactions]))
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet", "dbf"])
+def test_files_are_tables(tmp_path: Path, form: str) -> None:
+    rows = [("a", 1), ("b", 5), ("c", 9)]
+    write(tmp_path, form, rows)
+    with opened(tmp_path, TYPED, {"n": [(5,)], "who": [("a",), ("z",)]}) as db:
+        assert db.view("high") == {("b", 5), ("c", 9)} and db.view("absent") == {("z",)}
+        write(tmp_path, form, [("b", 5), ("z", 7)])
+        assert lines(db, {"refresh": ["d"]}) == [
+            {
+                "tx": 1,
+                "views": {
+                    "high": {"plus": [["z", 7]], "minus": [["c", 9]]},
+                    "absent": {"plus": [["a"]], "minus": [["z"]]},
+                },
+            }
+        ]
+        assert lines(db, {"refresh": ["d"]})[0]["views"] == {}, "nothing is different"
+        assert lines(db, {"insert": {"n": [[1]]}, "delete": {"n": [[5]]}})[0]["views"] == {}, "the same rows, by another call"
+
+
+def opened(folder: Path, text: str, facts: dict[str, list[tuple[Any, ...]]]) -> Database:
+    (folder / "p.dl").write_text(text.replace('path="."', f'path="{folder}"'))
+    return open_program(folder / "p.dl", facts)
+
+
+def write(folder: Path, form: str, rows: list[tuple[str, int]]) -> None:
+    match form:
+        case "csv":
+            (folder / "t.csv").write_text("".join(f"{name},{level}\n" for name, level in [("name", "level"), *rows]))
+        case "json":
+            (folder / "t.json").write_text(json.dumps([{"name": name, "level": level} for name, level in rows]))
+        case "jsonl":
+            (folder / "t.json").write_text("".join(json.dumps({"level": level, "name": name}) + "\n" for name, level in rows))
+        case "parquet":
+            pyarrow = pytest.importorskip("pyarrow")
+            from pyarrow import parquet
+
+            parquet.write_table(
+                pyarrow.table({"name": [name for name, _ in rows], "level": [level for _, level in rows]}), folder / "t.parquet"
+            )
+        case "dbf":
+            fields = [(b"NAME", b"C", 10), (b"LEVEL", b"N", 5)]
+            size, header = 1 + sum(length for *_, length in fields), 32 + 32 * len(fields) + 1
+            data = (
+                bytes([3, 126, 11, 18])
+                + len(rows).to_bytes(4, "little")
+                + header.to_bytes(2, "little")
+                + size.to_bytes(2, "little")
+                + bytes(20)
+            )
+            for name, kind, length in fields:
+                data += name.ljust(11, b"\0") + kind + bytes(4) + bytes([length, 0]) + bytes(14)
+            data += b"\r" + b"".join(b" " + name.encode().ljust(10) + str(level).encode().rjust(5) for name, level in rows) + b"\x1a"
+            (folder / "t.dbf").write_bytes(data)
+        case _:
+            raise AssertionError(form)
+
+
+MODULE = """
+from dataclasses import dataclass
+from typing import NamedTuple
+
+calls = []
+
+class Pair(NamedTuple):
+    low: int
+    high: int
+
+def around(x: int) -> list[Pair]:
+    calls.append(x)
+    return [Pair(x - 1, x + 1)]
+
+def even(x: int) -> bool:
+    return x % 2 == 0
+
+def succ(x: int) -> list[int]:
+    return [x + 1] if x < 40 else []
+
+def bad(x: int) -> int:
+    raise ValueError("no luck")
+
+def wrong(x: int) -> int:
+    return "text"
+"""
+USING = """
+.domain m(kind=python, module="source")
+.decl n(x: number)
+.decl near(x: number, low: number, high: number)
+.output near
+near(x, p.low, p.high) :- n(x), in(p, m:around(x)), in(1, m:even(x)).
+.decl reach(x: number)
+.output reach
+reach(x) :- n(x).
+reach(y) :- reach(x), in(y, m:succ(x)).
+"""
+
+
+def test_functions_of_a_module(tmp_path: Path) -> None:
+    (tmp_path / "source.py").write_text(MODULE)
+    with opened(tmp_path, USING, {"n": [(1,), (2,)]}) as db:
+        assert db.view("near") == {(2, 1, 3)}
+        assert db.view("reach") == {(x,) for x in range(1, 41)}, "recursion through a call"
+        assert db.sources is not None
+        before = db.sources.made
+        (answer,) = lines(db, {"insert": {"n": [[4]]}})
+        assert answer["views"] == {"near": {"plus": [[4, 3, 5]], "minus": []}}, "4 was reached before"
+        assert db.sources.made == before + 2, "a call is made once"
+        (tmp_path / "source.py").write_text(MODULE.replace("x % 2 == 0", "x % 2 == 1"))
+        (answer,) = lines(db, {"refresh": ["m"]})
+        assert answer["views"]["near"] == {"plus": [[1, 0, 2]], "minus": [[2, 1, 3], [4, 3, 5]]}, "changed code is a changed source"
+        (answer,) = lines(db, {"delete": {"n": [[1], [2], [4]]}})
+        assert answer["views"]["reach"]["plus"] == [] and db.view("reach") == set()
+        assert not any(db.rows(call.asked) for call in db.sources.calls), "what nobody asks for is forgotten"
+
+
+@pytest.mark.parametrize(("function", "message"), [("bad", "no luck"), ("wrong", "is not a number"), ("nothing", "there is no function")])
+def test_a_module_that_fails(tmp_path: Path, function: str, message: str) -> None:
+    (tmp_path / "source.py").write_text(MODULE)
+    text = f'.domain m(kind=python, module="source") .decl n(x: number) .decl p(y: number) .output p\np(y) :- n(x), in(y, m:{function}(x)).'
+    if function == "nothing":
+        with pytest.raises(ProgramError, match=message):
+            opened(tmp_path, text, {"n": []})
+        return
+    with opened(tmp_path, text, {"n": []}) as db:
+        (answer,) = lines(db, {"insert": {"n": [[1]]}})
+        assert answer["error"]["code"] == "domain" and answer["error"]["domain"] == "m" and message in answer["error"]["message"]
+        assert db.rows("n") == set(), "nothing has changed"
+
+
+def test_a_database_is_asked_with_what_is_known(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "phones.db") as connection:
+        connection.execute("CREATE TABLE book (name TEXT, number INTEGER)")
+        connection.executemany("INSERT INTO book VALUES (?, ?)", [("ann", 1), ("bob", 2), ("eve", None)])
+    connection.close()
+    text = """
+.domain s(kind=sql, url="sqlite:///phones.db", nulls=skip, query.starting="SELECT name FROM book WHERE name LIKE :p || '%'")
+.table s:starting(name: symbol)
+.decl who(x: symbol)
+.decl phone(x: symbol, n: number)
+.output phone
+phone(x, r.number) :- who(x), in(r, s:select_eq("book", "name", x)).
+.decl like(x: symbol)
+.output like
+like(r.name) :- who(x), in(r, s:query("starting", x)).
+"""
+    (tmp_path / "p.dl").write_text(text.replace("sqlite:///", f"sqlite:///{tmp_path}/"))
+    with open_program(tmp_path / "p.dl", {"who": [("ann",), ("eve",), ("b",)]}) as db:
+        assert db.view("phone") == {("ann", 1)} and db.view("like") == {("ann",), ("bob",), ("eve",)}
+
+
+class Handler(BaseHTTPRequestHandler):
+    answers: ClassVar[list[Any]] = []
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        city = parse_qs(parts.query)["city"][0]
+        answer = self.answers[0]
+        status = answer if isinstance(answer, int) else 200
+        body = json.dumps([{"temp": temp} for name, temp in answer if name == city] if status == 200 else {}).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def weather() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("down", ["refuse", "stale"])
+def test_a_service_that_answers_and_fails(weather: str, tmp_path: Path, down: str) -> None:
+    text = f"""
+.domain w(kind=rest, url="{weather}", timeout=5, retries=1, down={down})
+.function w:now(city: symbol) -> (temp: float)
+.decl city(x: symbol)
+.decl now(x: symbol, t: float)
+.output now
+now(x, r.temp) :- city(x), in(r, w:now(x)).
+"""
+    Handler.answers = [[("rome", 20.5)]]
+    with opened(tmp_path, text, {"city": [("rome",), ("oslo",)]}) as db:
+        assert db.view("now") == {("rome", 20.5)}
+        Handler.answers = [500]
+        refreshed, asked, other = lines(db, {"refresh": ["w"]}, {"insert": {"city": [["bern"]]}}, {"delete": {"city": [["oslo"]]}})
+        if down == "refuse":
+            assert refreshed["error"]["code"] == "domain"
+        else:
+            assert refreshed["views"] == {} and db.sources is not None and db.sources.stale == {"w"}
+        assert asked["error"]["code"] == "domain", "a call without a last answer is refused all the same"
+        assert other["views"] == {}, "what asks nobody goes on"
+        Handler.answers = [[("rome", 21), ("bern", 3)]]
+        refreshed, asked = lines(db, {"refresh": ["w"]}, {"insert": {"city": [["bern"]]}})
+        assert refreshed["views"]["now"] == {"plus": [["rome", 21.0]], "minus": [["rome", 20.5]]}
+        assert asked["views"]["now"]["plus"] == [["bern", 3.0]]
+
+
+def test_a_data_folder_asks_nobody_when_it_is_opened(tmp_path: Path) -> None:
+    source, data = tmp_path / "source", tmp_path / "data"
+    source.mkdir()
+    write(source, "csv", [("a", 1), ("b", 5)])
+    (source / "p.dl").write_text(TYPED.replace('path="."', f'path="{source}"'))
+    with open_program(source / "p.dl", {"n": [(2,)], "who": [("q",)]}, data=data) as db:
+        assert db.view("high") == {("b", 5)}
+        write(source, "csv", [("b", 5), ("c", 6)])
+        assert db.refresh("d")["high"].plus == {("c", 6)}
+    (source / "t.csv").unlink()
+    with open_program(data=data) as db:
+        assert db.view("high") == {("b", 5), ("c", 6)}
+        assert set(db.ask("high(x, y)", 0)) == {("b", 5)}, "the past is remembered, too"
+        with pytest.raises(DomainError):
+            db.refresh("d")
+        with pytest.raises(DataError, match="there is no domain e"):
+            db.refresh("e")
+
+
+def test_a_deferred_relation_asks_when_it_is_asked(tmp_path: Path) -> None:
+    """Example 8: two atoms are kept, whatever the source says; an answer is by the source as it is now."""
+    text = """
+.domain s(kind=file, path=".")
+.decl b(x: symbol, y: symbol)
+.decl a(x: symbol) deferred
+.output a
+.decl kept(x: symbol)
+.output kept
+a(x) :- b(x, _), in(r, s:select_eq("f", "arg", x)), x = r.value.
+kept(x) :- b(x, _), in(r, s:select_eq("f", "arg", x)), x = r.value.
+"""
+    (tmp_path / "f.csv").write_text("arg,value\nb,b\n")
+    with opened(tmp_path, text, {"b": [("a", "b"), ("b", "b")]}) as db:
+        assert db.view("a_atoms") == {("a",), ("b",)}
+        assert db.ask("a(x)") == [("b",)] and db.view("kept") == {("b",)}
+        (tmp_path / "f.csv").write_text("arg,value\na,a\n")
+        assert db.ask("a(x)") == [("a",)] and db.view("kept") == {("b",)} and db.tx == 0
+        assert lines(db, {"refresh": ["s"]})[0]["views"] == {"kept": {"plus": [["a"]], "minus": [["b"]]}}
+        db.apply({"delete": {"b": [["a", "b"]]}})
+        assert db.ask("a(x)") == []
+        with pytest.raises(DataError, match="there is no view a"):
+            db.subscribe("a")
+
+
+def test_a_deferred_relation_is_read_by_no_rule(tmp_path: Path) -> None:
+    text = '.domain g(kind=python, module="source") .decl reach(x: number) deferred reach(1). reach(y) :- reach(x), in(y, g:succ(x)).'
+    (tmp_path / "source.py").write_text(MODULE)
+    with pytest.raises(ProgramError, match="reach is deferred"):
+        opened(tmp_path, text, {})

@@ -1,0 +1,219 @@
+"""Alerts of a data folder: what waits, what is held back, and where reports go, with a clock that the tests turn."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vigilog.core.errors import DataError
+from vigilog.folder.alerts import Clock
+from vigilog.folder.durable import Durable
+from vigilog.folder.opening import open_program
+
+PATIENCE = 30.0
+PROGRAM = """
+.decl stock(item: symbol, n: number)
+.key stock(item)
+.decl low(item: symbol, n: number)
+low(i, n) :- stock(i, n), n < 4.
+.alert low(key=item, message="{item}: {n}", severity=warning, every=600)
+.alert low(name=slow, key=item, for=60, keep=30)
+.alert low(name=event, key=item, mode=resatisfiable)
+"""
+
+
+class Turned:
+    """A clock that stands still until it is turned."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Turned:
+    """The clock of every database that a test opens, which nobody looks at but the test."""
+    turned = Turned()
+    monkeypatch.setattr(Durable, "clock", staticmethod(turned))
+    monkeypatch.setattr(Clock, "start", lambda self: None)
+    return turned
+
+
+def opened(folder: Path, clock: Turned, program: str | None = PROGRAM) -> Durable:
+    db = open_program(program, data=folder)
+    assert db.clock is clock
+    return db
+
+
+def levels(db: Durable, **found: int) -> list[tuple[str, str, tuple[Any, ...]]]:
+    outcome = db.take({"upsert": {"stock": list(found.items())}})
+    return [(report.alert, report.state, report.row) for report in outcome.alerts if report.alert == "slow"]
+
+
+def fallen_due(db: Durable) -> list[tuple[str, tuple[Any, ...]]]:
+    outcome = db.due()
+    return [(report.state, report.row) for report in outcome.alerts] if outcome else []
+
+
+def test_what_holds_long_enough_is_reported_as_a_transaction_of_its_own(tmp_path: Path, clock: Turned) -> None:
+    with opened(tmp_path / "data", clock) as db:
+        assert levels(db, nut=3, pin=1) == []
+        clock.now += 59
+        assert fallen_due(db) == [] and levels(db, pin=9) == [], "what has ceased before is not reported at all"
+    with opened(tmp_path / "data", clock, None) as db:
+        clock.now += 1
+        before = db.tx
+        assert fallen_due(db) == [("satisfied", ("nut", 3))] and db.tx == before + 1
+        assert [entry.kind for entry in db.book.log.entries(before)] == ["alerts"]
+        assert fallen_due(db) == []
+    with opened(tmp_path / "data", clock, None) as db:
+        assert fallen_due(db) == [], "nothing is reported again because of a restart"
+        assert levels(db, nut=8) == []
+        clock.now += 29
+        assert levels(db, nut=2) == [] and fallen_due(db) == [], "it came back in time"
+        levels(db, nut=8)
+        clock.now += 30
+        assert fallen_due(db) == [("ceased", ("nut", 2))]
+        assert [said["state"] for _, said in db.reports(0, alerts=["slow"])] == ["satisfied", "ceased"]
+        assert db.verify().problems == []
+
+
+def test_a_refused_or_hypothetical_transaction_leaves_nothing_waiting(tmp_path: Path, clock: Turned) -> None:
+    program = PROGRAM + ".decl bad(i: symbol)\nbad(i) :- stock(i, n), n < 0.\n.constraint bad\n"
+    with opened(tmp_path / "data", clock, program) as db:
+        with pytest.raises(DataError, match="bad is violated"):
+            db.take({"upsert": {"stock": [("nut", -1)]}})
+        db.take({"upsert": {"stock": [("nut", 1)]}}, keep=False)
+        assert not db.waiting and db.reports(0) == [] and db.tx == 0
+        (noted,) = db.file.connection.execute("SELECT count(*) FROM vigilog_alerts").fetchone()
+        assert noted == 0
+
+
+def test_time_passes_by_itself(tmp_path: Path) -> None:
+    with open_program(PROGRAM.replace("for=60, keep=30", "for=1"), data=tmp_path / "data") as db:
+        heard = threading.Event()
+        db.on_alert("slow", lambda said: heard.set())
+        db.take({"upsert": {"stock": [("nut", 1)]}})
+        assert heard.wait(PATIENCE)
+
+
+def test_every_and_acknowledgements_hold_callables_back(tmp_path: Path, clock: Turned) -> None:
+    with opened(tmp_path / "data", clock) as db:
+        heard: list[tuple[Any, ...]] = []
+        sink = db.on_alert("low", lambda said: heard.append((said["tx"], said["state"], said["row"])))
+        levels(db, nut=3)
+        levels(db, nut=8)
+        levels(db, nut=2)  # within 600 seconds
+        levels(db, nut=8)
+        clock.now += 600
+        levels(db, nut=1)
+        sink.catch_up(PATIENCE)
+        assert heard == [(1, "satisfied", ["nut", 3]), (2, "ceased", ["nut", 3]), (5, "satisfied", ["nut", 1])]
+        assert len(db.reports(0, alerts=["low"])) == 5, "the outbox has every report"
+        heard.clear()
+        event = db.on_alert("event", lambda said: heard.append((said["state"], said["row"])))
+        assert db.ack("event", ["nut"]) == ("nut",) and db.ack("event", ["nut", 1]) == ("nut",)
+        levels(db, nut=0)
+        levels(db, nut=9)
+        levels(db, nut=0)
+        event.catch_up(PATIENCE)
+        assert [said for said in heard if len(said) == 2] == [("ceased", ["nut", 0]), ("satisfied", ["nut", 0])], "silent until it ceased"
+        for name, row, why in (("evnt", ["nut"], "did you mean event"), ("low", [1, 2, 3], "cells"), ("low", [7], "nut|text|symbol")):
+            with pytest.raises(DataError, match=why):
+                db.ack(name, row)
+
+
+def test_a_callable_that_raises_is_tried_again(tmp_path: Path, clock: Turned, caplog: pytest.LogCaptureFixture) -> None:
+    with opened(tmp_path / "data", clock) as db:
+        heard: list[str] = []
+
+        def awkward(said: dict[str, Any]) -> None:
+            heard.append(said["row"][0])
+            if len(heard) == 2:
+                raise ValueError("not now")
+
+        sink = db.on_alert("low", awkward)
+        levels(db, nut=1, pin=2)
+        sink.catch_up(PATIENCE)
+        assert heard == ["nut", "pin", "pin"] and "raised ValueError: not now" in caplog.text
+
+
+class Heard(HTTPServer):
+    """A server that notes what is posted; it refuses the first."""
+
+    def __init__(self) -> None:
+        self.posts: list[tuple[str, Any, str]] = []
+        self.refusing = 1
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                status = 503 if server.refusing else 200
+                server.refusing = max(0, server.refusing - 1)
+                if status == 200:
+                    server.posts.append((self.path, body, self.headers["Idempotency-Key"]))
+                self.send_response(status)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """It is quiet."""
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    server = Heard()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_webhook_and_alertmanager_and_a_file(tmp_path: Path, clock: Turned, heard: Heard) -> None:
+    url, lines = f"http://127.0.0.1:{heard.server_port}", tmp_path / "alerts.jsonl"
+    with opened(tmp_path / "data", clock) as db:
+        levels(db, bolt=1)
+        db.sink("low", "webhook", f"{url}/hook").catch_up(PATIENCE)
+        levels(db, nut=3)
+        db.sinks()[0].catch_up(PATIENCE)
+        ((path, body, key),) = heard.posts
+        history = db.file.history
+        told = {"alert": "low", "state": "satisfied", "row": ["nut", 3], "message": "nut: 3", "severity": "warning"}
+        assert path == "/hook" and body == {"alert": {"db": history, "tx": 2, **told, "at": 1000.0}} and key == f"{history}-alert:low-2-0"
+    with opened(tmp_path / "data", clock, None) as db:
+        heard.posts.clear()
+        levels(db, nut=2)
+        levels(db, nut=8, pin=1)
+        db.sink("low", "webhook", f"{url}/hook").catch_up(PATIENCE)
+        assert [(body["alert"]["state"], body["alert"]["row"]) for _, body, _ in heard.posts] == [
+            ("ceased", ["nut", 2]),
+            ("satisfied", ["pin", 1]),
+        ], "it goes on where it was left"
+        heard.posts.clear()
+        manager = db.sink("alert:low", "alertmanager", url, name="manager")
+        file = db.sink("event", "file", lines)
+        for sink in (manager, file):
+            sink.catch_up(PATIENCE)
+        levels(db, gear=2)
+        levels(db, gear=9)
+        for sink in (manager, file):
+            sink.catch_up(PATIENCE)
+        (path, (began,), _), (_, (ended,), _) = [post for post in heard.posts if post[0] != "/hook"]
+        assert path == "/api/v2/alerts" and began["labels"] == {"alertname": "low", "severity": "warning", "item": "gear"}
+        assert began["annotations"] == {"summary": "gear: 2"} and began["endsAt"] > began["startsAt"]
+        assert ended["labels"] == began["labels"] and ended["endsAt"] == began["startsAt"] and "startsAt" not in ended
+        written = [json.loads(line) for line in lines.read_text().splitlines()]
+        assert [(line["tx"], line["state"], line["row"]) for line in written] == [(5, "satisfied", ["gear", 2]), (6, "ceased", ["gear", 2])]
+        with pytest.raises(DataError, match="there is no alert sloww"):
+            db.on_alert("sloww", print)

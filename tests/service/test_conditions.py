@@ -1,0 +1,91 @@
+"""Conditions through the service: what transactions answer, what refuses them, and alerts that are followed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.service.conftest import Serve
+from tests.service.serving import Served
+from vigilog.client import Alert, Snapshot, connect
+from vigilog.core.errors import DataError, Refused
+
+STOCK = """
+.decl stock(item: symbol, n: number)
+.key stock(item)
+.output stock
+.decl orders(item: symbol, n: number)
+.decl low(item: symbol, n: number)
+low(i, n) :- stock(i, n), n < 4.
+.alert low(key=item, message="{item}: {n}", severity=warning)
+.alert low(name=more, key=item, mode=resatisfiable)
+.trigger low(insert=orders)
+.decl negative(item: symbol, n: number)
+negative(i, n) :- stock(i, n), n < 0.
+.constraint negative
+.decl many(n: number)
+many(c) :- c = count : { orders(_, _) }, c > 100.
+.constraint many(mode=deferred)
+"""
+
+
+@pytest.fixture
+def stock(serve: Serve) -> Served:
+    return serve(program=STOCK)
+
+
+def rows(*found: tuple[str, int]) -> dict[str, Any]:
+    return {"upsert": {"stock": list(found)}}
+
+
+@pytest.mark.apart
+def test_a_transaction_answers_with_what_conditions_made_of_it(stock: Served) -> None:
+    with connect(stock.url) as client:
+        preview = client.what_if(rows(("nut", 3)))
+        receipt = client.tell(rows(("nut", 3)))
+        said = {"alert": "low", "state": "satisfied", "row": ["nut", 3], "message": "nut: 3", "severity": "warning"}
+        assert receipt.alerts[0] == preview.alerts[0] == said and receipt.alerts[1]["alert"] == "more"
+        assert receipt.triggered == preview.triggered == {"orders": {"insert": [["nut", 3]], "delete": []}}
+        assert client.tell(rows(("pin", 9))).alerts == ()
+        with pytest.raises(Refused, match="negative is violated by 1 row") as refused:
+            client.tell(rows(("pin", -1)))
+        members = refused.value.members
+        assert members["constraint"] == "negative" and members["rows"] == [["pin", -1]] and members["place"].endswith(":13:13")
+        assert members["why"][0]["literal"] == 'negative("pin", -1)'
+        with pytest.raises(Refused):
+            client.what_if(rows(("pin", -1)))
+        assert client.violations() == [] and client.ask("stock(i, n)")[1] == ("pin", 9)
+
+
+@pytest.mark.apart
+def test_an_alert_is_followed_over_a_lost_connection_and_a_restart(stock: Served) -> None:
+    with connect(stock.url) as client:
+        client.tell(rows(("nut", 3), ("bolt", 1), ("pin", 9)))
+        with client.alerts("low", name="mine", acknowledge=False) as alerts:
+            first = next(alerts)
+            assert isinstance(first, Snapshot) and first.rows == {("nut", 3), ("bolt", 1)}
+            client.tell(rows(("pin", 2), ("nut", 8)))
+            assert [next(alerts) for _ in range(2)] == [
+                Alert(2, "low", "ceased", ("nut", 3), message="nut: 3", severity="warning", left=1),
+                Alert(2, "low", "satisfied", ("pin", 2), message="pin: 2", severity="warning"),
+            ]
+            alerts.ack(2)
+        client.tell(rows(("nut", 0)))
+    stock.stop()
+    stock.start()
+    with connect(stock.url) as client:
+        with client.alerts("low", name="mine") as alerts:
+            later = next(alerts)
+            assert isinstance(later, Alert) and (later.tx, later.state, later.row) == (3, "satisfied", ("nut", 0))
+        with client.alerts("more", since=0, bind={"item": "nut"}) as alerts:
+            found = [next(alerts) for _ in range(3)]
+            assert [(one.tx, one.state, one.proofs) for one in found if isinstance(one, Alert)] == [
+                (1, "satisfied", 1),
+                (2, "ceased", None),
+                (3, "satisfied", 1),
+            ]
+        with pytest.raises(DataError, match="there is no alert lwo; did you mean low"):
+            client.alerts("lwo")
+        with pytest.raises(DataError, match="low has no column items"):
+            client.alerts("low", bind={"items": "x"})

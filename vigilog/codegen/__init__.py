@@ -1,0 +1,1 @@
+"""Client classes, generated from the view frames of a program."""

@@ -1,0 +1,105 @@
+"""Tables of an SQL database. Comparisons are pushed down; `query(name, …)` asks a statement that the options state, with its parameters."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from vigilog.core.errors import did_you_mean
+from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
+from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Signature, checked, with_variables
+from vigilog.domains.tables import FUNCTIONS, OPERATORS, Tables
+
+_TYPES = (
+    ("int", NUMBER),
+    ("bool", BOOLEAN),
+    ("timestamp", TIMESTAMP),
+    ("date", DATE),
+    ("real", FLOAT),
+    ("double", FLOAT),
+    ("float", FLOAT),
+)
+
+
+class Sqlite(Tables):
+    """The tables of a SQLite file."""
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        path = Path(with_variables(self.options["url"]).removeprefix("sqlite:///"))
+        if not path.is_file():
+            raise DomainError(self.name, f"there is no database {path}")
+        try:
+            uri = f"file:{path}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True, timeout=float(self.options.get("timeout", TIMEOUT)))) as connection:
+                yield connection
+        except sqlite3.Error as reason:
+            raise DomainError(self.name, str(reason)) from None
+
+    def fixed(self, function: str) -> int:
+        return 1 if function == "query" else super().fixed(function)
+
+    def columns(self, table: str) -> Columns:
+        with self._connected() as connection:
+            found = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
+            there = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+        if not found:
+            hint = did_you_mean(table, there) or f"there are {', '.join(there) or 'none'}"
+            raise DomainError(self.name, f"there is no table {table} ({hint})")
+        return tuple((name, _type_of(type_)) for name, type_ in found)
+
+    def signature(self, function: str, fixed: Sequence[str]) -> Signature:
+        if function != "query":
+            return super().signature(function, fixed)
+        names = self._statement(fixed[0])[1]
+        if fixed[0] not in self.stated:
+            raise DomainError(
+                self.name, f"the columns of query {fixed[0]} have no types; state them: .table {self.name}:{fixed[0]}(column: type, …)"
+            )
+        return Signature(tuple((name, SYMBOL) for name in names), self.stated[fixed[0]])
+
+    def _statement(self, name: str) -> tuple[str, list[str]]:
+        stated = {key.removeprefix("query."): value for key, value in self.options.items() if key.startswith("query.")}
+        if name not in stated:
+            hint = did_you_mean(name, stated) or f"there are {', '.join(stated) or 'none'}"
+            raise DomainError(self.name, f"there is no query {name} ({hint})")
+        return stated[name], list(dict.fromkeys(re.findall(r":([A-Za-z_]\w*)", stated[name])))
+
+    def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
+        signature = self.signature(function, fixed)
+        results = ", ".join(_quoted(name) for name, _ in signature.results)
+        if function == "query":
+            text, names = self._statement(fixed[0])
+        else:
+            test = f" WHERE {_quoted(fixed[1])} {OPERATORS[function][0]} :value" if function != "all" else ""
+            text, names = f"SELECT {results} FROM {_quoted(fixed[0])}{test}", ["value"] if test else []
+        with self._connected() as connection:
+            answers = [connection.execute(text, dict(zip(names, row, strict=True))).fetchall() for row in arguments]
+        typed = [[_values(signature.results, row) for row in rows] for rows in answers]
+        return [checked(self.name, fixed[0], signature.results, rows, self.options) for rows in typed]
+
+
+def _values(columns: Columns, row: Sequence[object]) -> list[object]:
+    """What SQLite has for values that it has no types for."""
+    found: list[object] = []
+    for (_, type_), cell in zip(columns, row, strict=True):
+        if type_.kind == "boolean" and cell in (0, 1):
+            cell = bool(cell)
+        elif isinstance(cell, str) and type_.kind in ("date", "timestamp"):
+            cell = type_.parse(cell)
+        found.append(cell)
+    return found
+
+
+def _type_of(name: str) -> Type:
+    return next((type_ for word, type_ in _TYPES if word in name), SYMBOL)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+__all__ = ["FUNCTIONS", "Sqlite"]

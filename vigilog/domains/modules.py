@@ -1,0 +1,115 @@
+"""Functions of a Python module beside the program, typed by annotations. Rows are dataclasses or named tuples; a `bool` is asked by `in(true, …)`."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import importlib.util
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from vigilog.core.errors import did_you_mean
+from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
+from vigilog.domains.domain import Columns, DomainError, Options, Signature, checked
+
+TYPES: dict[object, Type] = {
+    int: NUMBER,
+    str: SYMBOL,
+    float: FLOAT,
+    bool: BOOLEAN,
+    datetime.date: DATE,
+    datetime.datetime: TIMESTAMP,
+}
+
+
+class Module:
+    """A domain whose functions are those of a module. The module is read anew whenever its text has changed: changed code is a changed source."""
+
+    def __init__(self, name: str, options: Options, stated: dict[str, Columns]) -> None:
+        self.name, self.options = name, options
+        self.loaded: tuple[str, ModuleType] | None = None
+
+    def fixed(self, function: str) -> int:
+        self._function(function)
+        return 0
+
+    def signature(self, function: str, fixed: Sequence[str]) -> Signature:
+        hints = typing.get_type_hints(self._function(function))
+        parameters = tuple(
+            (name, self._type(function, name, hints.get(name))) for name in inspect.signature(self._function(function)).parameters
+        )
+        results, row = self._results(function, hints.get("return"))
+        return Signature(parameters, results, row)
+
+    def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
+        call, signature = self._function(function), self.signature(function, fixed)
+        found = []
+        for row in arguments:
+            try:
+                answer = call(*row)
+                rows = [_cells(one, signature) for one in _several(answer)]
+            except Exception as reason:
+                raise DomainError(self.name, f"{function} raises {type(reason).__name__}: {reason}") from reason
+            found.append(checked(self.name, function, signature.results, rows, self.options))
+        return found
+
+    def _module(self) -> ModuleType:
+        """The module, read from its file: beside the program, or in a folder of that name."""
+        path = Path(self.options.get("beside", ".")).joinpath(*self.options["module"].split(".")).with_suffix(".py")
+        try:
+            text = path.read_text(encoding="utf-8")
+            if self.loaded is None or self.loaded[0] != text:
+                spec = importlib.util.spec_from_file_location(f"vigilog_domain_{self.name}", path)
+                assert spec is not None and spec.loader is not None, "a path has a loader"
+                module = importlib.util.module_from_spec(spec)
+                sys.modules[spec.name] = module  # dataclasses look their module up
+                exec(compile(text, str(path), "exec"), module.__dict__)
+                self.loaded = (text, module)
+        except Exception as reason:
+            raise DomainError(self.name, f"{path} cannot be imported: {type(reason).__name__}: {reason}") from reason
+        return self.loaded[1]
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        module = self._module()
+        known = {key: value for key, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
+        if name not in known:
+            hint = did_you_mean(name, known) or f"there are {', '.join(sorted(known))}"
+            raise DomainError(self.name, f"there is no function {name} ({hint})")
+        return known[name]
+
+    def _type(self, function: str, what: str, hint: object) -> Type:
+        if hint not in TYPES:
+            shown = "has no type" if hint is None else f"is a {getattr(hint, '__name__', hint)}"
+            raise DomainError(self.name, f"{what} of {function} {shown}; types are {', '.join(one.__name__ for one in TYPES)}")  # type: ignore[attr-defined]
+        return TYPES[hint]
+
+    def _results(self, function: str, hint: object) -> tuple[Columns, bool]:
+        inner = typing.get_args(hint)
+        element = inner[0] if inner and typing.get_origin(hint) in (list, set, frozenset, tuple, Iterable, Sequence) else hint
+        if dataclasses.is_dataclass(element) and isinstance(element, type):
+            hints = typing.get_type_hints(element)
+            return tuple((field.name, self._type(function, field.name, hints[field.name])) for field in dataclasses.fields(element)), True
+        if isinstance(element, type) and hasattr(element, "_fields"):
+            hints = typing.get_type_hints(element)
+            return tuple((name, self._type(function, name, hints.get(name))) for name in element._fields), True
+        return (("value", self._type(function, "the result", element)),), False
+
+
+def _several(answer: object) -> Iterable[object]:
+    """A set of answers; a single value is a set of one."""
+    single = (
+        isinstance(answer, str | int | float | bool | datetime.date | Decimal)
+        or dataclasses.is_dataclass(answer)
+        or hasattr(answer, "_fields")
+    )
+    return [answer] if single else answer  # type: ignore[return-value]  # else it is iterated
+
+
+def _cells(one: object, signature: Signature) -> Sequence[object]:
+    return tuple(getattr(one, name) for name, _ in signature.results) if signature.row else (one,)

@@ -1,0 +1,68 @@
+"""Domains by their kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from vigilog.core.errors import did_you_mean
+from vigilog.core.values import type_named
+from vigilog.domains.databases import Sqlite
+from vigilog.domains.domain import Columns, Domain, DomainError, Options, Signature
+from vigilog.domains.files import Files
+from vigilog.domains.modules import Module
+from vigilog.domains.rest import Rest
+
+KINDS: dict[str, tuple[str, ...]] = {"sql": ("url",), "file": ("path",), "python": ("module",), "rest": ("url",)}
+GENERAL = ("timeout", "retries", "nulls", "max_rows", "down", "beside", "user", "password")
+
+
+def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, str], ...]]) -> Domain:
+    """A domain, by what the program says of it; `stated` are the columns of its tables, and what its functions take and give, by their names."""
+    kind = options.get("kind", "")
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS) or f"kinds are {', '.join(KINDS)}"
+        raise DomainError(name, f"there is no kind {kind or 'stated'} ({hint})")
+    for key in options:
+        if key not in ("kind", *KINDS[kind], *GENERAL) and not key.startswith("query."):
+            hint = did_you_mean(key, (*KINDS[kind], *GENERAL)) or f"there are {', '.join((*KINDS[kind], *GENERAL))}"
+            raise DomainError(name, f"there is no option {key} ({hint})")
+    for key in KINDS[kind]:
+        if key not in options:
+            raise DomainError(name, f"a domain of kind {kind} needs the option {key}")
+    tables: dict[str, Columns] = {key: _columns(name, said) for key, said in stated.items() if ("->", "") not in said}
+    match kind:
+        case "file":
+            return Files(name, options, tables)
+        case "python":
+            return Module(name, options, tables)
+        case "rest":
+            return Rest(name, options, {key: _signature(name, said) for key, said in stated.items() if ("->", "") in said})
+        case _:
+            if not options["url"].startswith(("sqlite:", "${")):
+                raise DomainError(name, 'url must be like "sqlite:///file.db"')
+            return Sqlite(name, options, tables)
+
+
+def located(kind: str, options: Options, facts: Path, beside: Path) -> dict[str, str]:
+    """The options with places that do not depend on where the process runs: files are in the facts folder, modules beside the program."""
+    found = dict(options)
+    if kind == "file" and "path" in found:
+        found["path"] = str((facts / found["path"]).absolute())
+    if kind == "python" and "beside" not in found:
+        found["beside"] = str(beside.absolute())
+    if kind == "sql" and found.get("url", "").startswith("sqlite:///"):
+        found["url"] = f"sqlite:///{(facts / found['url'].removeprefix('sqlite:///')).absolute()}"
+    return found
+
+
+def _columns(domain: str, said: tuple[tuple[str, str], ...]) -> Columns:
+    try:
+        return tuple((column, type_named(type_)) for column, type_ in said)
+    except ValueError as reason:
+        raise DomainError(domain, str(reason)) from None
+
+
+def _signature(domain: str, said: tuple[tuple[str, str], ...]) -> Signature:
+    split = said.index(("->", ""))
+    return Signature(_columns(domain, said[:split]), _columns(domain, said[split + 1 :]))

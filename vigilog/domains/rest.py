@@ -1,0 +1,58 @@
+"""Functions of an HTTP service: `GET URL/f?city=…` answers an array of objects. What a function takes and gives is stated by `.function`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vigilog.core.errors import did_you_mean
+from vigilog.core.values import Row
+from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Options, Signature, checked, with_variables
+
+
+class Rest:
+    """A domain whose functions are paths of a server."""
+
+    def __init__(self, name: str, options: Options, functions: dict[str, Signature]) -> None:
+        self.name, self.options, self.functions = name, options, functions
+
+    def fixed(self, function: str) -> int:
+        self.signature(function, ())
+        return 0
+
+    def signature(self, function: str, fixed: Sequence[str]) -> Signature:
+        if function not in self.functions:
+            hint = did_you_mean(function, self.functions) or f"state it: .function {self.name}:{function}(…) -> (…)"
+            raise DomainError(self.name, f"there is no function {function} ({hint})")
+        return self.functions[function]
+
+    def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
+        import httpx
+
+        signature = self.signature(function, fixed)
+        names, tries = [name for name, _ in signature.parameters], 1 + int(self.options.get("retries", 0))
+        address = f"{with_variables(self.options['url']).rstrip('/')}/{function}"
+        found = []
+        with httpx.Client(timeout=float(self.options.get("timeout", TIMEOUT))) as client:
+            for row in arguments:
+                texts = {name: type_.text(cell) for (name, type_), cell in zip(signature.parameters, row, strict=True)}
+                found.append(self._answer(client, address, texts, signature.results, tries))
+        assert len(names) == len(signature.parameters), "each is named once"
+        return found
+
+    def _answer(self, client: object, address: str, texts: dict[str, str], columns: Columns, tries: int) -> set[Row]:
+        import httpx
+
+        assert isinstance(client, httpx.Client), "made above"
+        for left in reversed(range(tries)):
+            try:
+                answer = client.get(address, params=texts)
+                answer.raise_for_status()
+                rows = answer.json()
+                if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                    raise DomainError(self.name, f"{address} answers no array of objects")
+                told = [[None if row.get(name) is None else type_.from_json(row[name]) for name, type_ in columns] for row in rows]
+                return checked(self.name, address, columns, told, self.options)
+            except (httpx.HTTPError, ValueError) as reason:
+                if not left:
+                    raise DomainError(self.name, f"{address}: {reason or type(reason).__name__}") from None
+        raise AssertionError("it has answered, or has raised")

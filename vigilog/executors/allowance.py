@@ -1,0 +1,80 @@
+"""What one query that a client brings may cost: for an answer, and in each transaction.
+
+The law: whoever follows a query pays for it alone. Its rules are run apart from the program's own, nothing is kept for it, and what goes beyond its allowance is given up as a whole: the transaction is taken back, the query
+is dropped, and the transaction begins anew without it. So no view can be wrong by what was given up in the middle.
+
+>>> Allowance(rows=10).over(rows=11, seconds=0.5)
+'more than 10 rows were derived'
+>>> Allowance().over(rows=10, seconds=0.5)
+''
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from vigilog.core.errors import Stopped
+
+TOGETHER = 4  # all queries together may cost as much as so many
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """So many rows may be derived, in so many seconds; their tables may grow by so many bytes. Some queries may not cost anything: they are left out."""
+
+    rows: int = 1_000_000
+    size: int = 128 * 2**20
+    seconds: float = 5.0
+    without: frozenset[str] = frozenset()
+
+    def over(self, rows: int, seconds: float) -> str:
+        """What was too much, if something was."""
+        if rows > self.rows:
+            return f"more than {self.rows:,} rows were derived"
+        return f"it took more than {self.seconds:g} s" if seconds > self.seconds else ""
+
+    def said(self, reason: Stopped) -> str:
+        """Why something was stopped, to those who do not know how."""
+        return self.over(0, self.seconds + 1) if reason.code == "timeout" else reason.message
+
+
+class TooDear(Stopped):
+    """Queries went beyond what they may cost. Everything is as it was before the transaction."""
+
+    def __init__(self, queries: Collection[str], reason: str, code: str = "budget") -> None:
+        super().__init__(f"this query costs too much, and is not followed any more: {reason}; ask for less of it", code)
+        self.queries = frozenset(queries)
+
+
+class Deriving(Protocol):
+    """What knows how many rows it has derived."""
+
+    @property
+    def derived(self) -> int: ...
+
+
+class Spent:
+    """What queries cost in one transaction."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self.allowance = allowance
+        self.rows: dict[str, int] = {}
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def by(self, query: str, work: Deriving) -> Iterator[None]:
+        """What is done inside is done for a query. Raises TooDear if that was too much, or all that was done is: then for the dearest."""
+        began = time.monotonic()
+        try:
+            yield
+        except Stopped as reason:
+            raise TooDear([query], f"in one transaction {self.allowance.said(reason)}") from None
+        self.rows[query], self.seconds[query] = work.derived, time.monotonic() - began
+        share = self.allowance
+        if sum(self.rows.values()) > TOGETHER * share.rows or sum(self.seconds.values()) > TOGETHER * share.seconds:
+            dearest = max(self.rows, key=lambda name: max(self.rows[name] / share.rows, self.seconds[name] / share.seconds))
+            raise TooDear([dearest], "all queries together cost more than they may in one transaction, and this one most")

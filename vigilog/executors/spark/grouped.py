@@ -1,0 +1,237 @@
+"""What is kept of groups on Spark: their state and their values are relations like others (`stored.py`).
+
+A change's bindings are found on demand, added up by group, where they are, and joined with the state of these groups in this process: as many rows as groups are touched. An extreme that has left is looked for
+among the bindings of its group, which are derived on demand. What a change of very many groups costs more than is not tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from vigilog.core.delta import Delta
+from vigilog.core.values import Row, Type
+from vigilog.executors.embedded.demand import OverBudget
+from vigilog.executors.evaluation import Stats
+from vigilog.executors.spark import reader as reading
+from vigilog.executors.spark.demand import DemandMachine
+from vigilog.executors.spark.functions import ship
+from vigilog.executors.spark.stored import Snapshot, having, rows_of, settled
+from vigilog.executors.spark.temporary import TemporaryViews
+from vigilog.executors.watch import Watch
+from vigilog.language import accumulators
+from vigilog.language.syntax import Program
+from vigilog.rewriting.demand.magic import magic
+from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group
+from vigilog.rewriting.maintenance.on_demand import OnDemand, bindings_on_demand
+from vigilog.rewriting.maintenance.plan import GroupPlan, Plan
+from vigilog.rewriting.program.relevant import relevant
+from vigilog.spark.types import spark_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+MOST_GROUPS = 200_000  # so many groups that a transaction touches come to this process; of more, all is computed anew
+Snapshots = Mapping[str, Snapshot]
+
+
+@dataclass
+class GroupKeeper:
+    """What is kept of the groups of one set of bindings."""
+
+    group: Group
+    rules: OnDemand
+    program: Program  # of the bindings, and of all that they are derived from
+    machine: DemandMachine
+    frames: TemporaryViews  # those of the views, which know the columns of what is kept
+    watch: Watch
+
+    # -- all groups
+
+    def fill(self, given: Snapshots, stats: Stats) -> dict[str, Snapshot]:
+        """What is kept of all groups, from relations as they are given."""
+        group, rows = self.group, self.group.rows.relation
+        with reading.evaluated(self.frames.session, self.program, [rows], given, self.watch, stats) as machine:
+            state = settled(self.frames, group.state.relation, self._added_up(machine.whole(rows)))
+        if state.settled is None:
+            values = frozenset(value for row in state.tail.plus if (value := self._valued(row)) is not None)
+            aux = Snapshot(self.frames, group.aux.relation, Delta(plus=values))
+        else:
+            if not self.frames.on_this_machine:
+                ship(self.frames.session)
+            schema = ", ".join(
+                f"`{name}` {spark_type(type_)}" for name, type_ in zip(self._columns(group.aux.relation), group.aux.types, strict=True)
+            )
+            aux = settled(
+                self.frames, group.aux.relation, state.exact.mapInArrow(_Valued(group, self._columns(group.aux.relation)), schema)
+            )
+        return {group.state.relation: state, group.aux.relation: aux}
+
+    def _columns(self, relation: str) -> tuple[str, ...]:
+        return self.frames.layout.columns[relation]
+
+    def _valued(self, row: Row) -> Row | None:
+        values = self.group.values(row[self.group.keys :])
+        return None if values is None else (*row[: self.group.keys], *values)
+
+    def _added_up(self, frame: DataFrame) -> DataFrame:
+        """The states of groups that have the bindings of a frame."""
+        from pyspark.sql import functions as F
+
+        columns, group = [F.col(f"`{name}`") for name in frame.columns], self.group
+        wanted = self._columns(group.state.relation)
+        keys = [column.alias(name) for column, name in zip(columns[: group.keys], wanted, strict=False)]
+        parts = [_part(part.op, part.type, columns[part.column]) for part in group.parts]
+        found = frame.groupBy(*keys).agg(F.count(F.lit(1)), *parts).toDF(*wanted)
+        return found if group.keys else found.where(F.col(f"`{wanted[0]}`") > 0)
+
+    # -- a change
+
+    def changes(self, before: Snapshots, after: Snapshots, changed: Mapping[str, Delta], stats: Stats) -> dict[str, Delta]:
+        """What a change of what the bindings are derived from does to what is kept. `before` and `after` have all relations that are not derived."""
+        states, machine, rows = self.rules.external.states, self.machine, self.group.rows.relation
+        given = {states[name].lost: delta.minus for name, delta in changed.items() if name in self.rules.external.tables}
+        given |= {states[name].gained: delta.plus for name, delta in changed.items() if name in self.rules.external.tables}
+        if not given:
+            return {}
+        tables = {name: before[name] for name in self.rules.tables & before.keys()}
+        tables |= {states[name].new: after[name] for name in self.rules.external.tables}
+        machine.frames.begin()
+        try:
+            machine.run(tables, given)
+            stats.rounds, stats.derived = stats.rounds + machine.rounds, stats.derived + machine.derived
+            gone, came = (self._states(machine, relation) for relation in (states[rows].lost, states[rows].gained))
+        finally:
+            machine.clear()
+            self._resume(machine.frames, stats)
+        return self._turn(gone, came, before, after, stats) if gone or came else {}
+
+    def _states(self, machine: DemandMachine, relation: str) -> dict[Cells, Cells]:
+        """The states of groups that have the bindings of a work relation."""
+        if not machine.is_elsewhere(relation):
+            return self.group.states(machine.rows(relation))
+        found = self._added_up(machine.frame(relation)).limit(MOST_GROUPS + 1)
+        table = machine.frames.act(found.toArrow)
+        if table.num_rows > MOST_GROUPS:
+            raise OverBudget(f"more than {MOST_GROUPS} groups are touched", "budget")
+        width = self.group.keys
+        return {row[:width]: row[width:] for row in rows_of(self.frames, self.group.state.relation, table)}
+
+    def _turn(
+        self, gone: Mapping[Cells, Cells], came: Mapping[Cells, Cells], before: Snapshots, after: Snapshots, stats: Stats
+    ) -> dict[str, Delta]:
+        group, touched = self.group, gone.keys() | came.keys()
+        width = group.keys
+        known = having(before[group.state.relation], tuple(range(width)), touched) if width else before[group.state.relation].collect()
+        old = {row[:width]: row[width:] for row in known}
+        open_: set[Cells] = set()
+        now = {}
+        for key in touched:
+
+            def left(_: int, key: Cells = key) -> None:
+                open_.add(key)
+
+            now[key] = group.after(old.get(key), gone.get(key), came.get(key), left)
+        if open_:
+            now |= self._derived(open_, after, stats)
+        states, values = _Change(), _Change()
+        for key in touched:
+            states.note(key, old.get(key), now[key])
+            values.note(key, group.values(old.get(key)), group.values(now[key]))
+        return {group.state.relation: states.delta, group.aux.relation: values.delta}
+
+    def _derived(self, keys: Iterable[Cells], after: Snapshots, stats: Stats) -> dict[Cells, Cells]:
+        """The states of groups, by all their bindings."""
+        rows, arity = self.group.rows.relation, self.group.rows.arity
+        pattern = "b" * self.group.keys + "f" * (arity - self.group.keys)
+        question = magic(self.program, [(rows, pattern)])
+        given = {name: after[name] for name in (self.program.relations.keys() & after.keys()) - self.rules.stored}  # as it was before
+        machine = DemandMachine(self.frames.session, question.program, question.levels, given, self.watch)
+        try:
+            machine.run(given, {question.questions[rows, pattern]: keys})
+            stats.rounds, stats.derived = stats.rounds + machine.rounds, stats.derived + machine.derived
+            return self._states(machine, rows)
+        finally:
+            self._resume(machine.frames, stats)
+            machine.close()
+
+    def _resume(self, frames: TemporaryViews, stats: Stats) -> None:
+        """Counts what others have done, and goes on."""
+        stats.statements, stats.spark_jobs = stats.statements + frames.actions, stats.spark_jobs + frames.jobs()
+        frames.restore()
+        self.frames.resume()
+
+    def close(self) -> None:
+        self.machine.close()
+
+
+class _Change:
+    """What a relation with a row for each group, or none, loses and gains."""
+
+    def __init__(self) -> None:
+        self.minus: set[Row] = set()
+        self.plus: set[Row] = set()
+
+    def note(self, key: Cells, before: Cells | None, after: Cells | None) -> None:
+        if before != after:
+            self.minus |= {(*key, *before)} if before is not None else set()
+            self.plus |= {(*key, *after)} if after is not None else set()
+
+    @property
+    def delta(self) -> Delta:
+        return Delta(frozenset(self.plus), frozenset(self.minus))
+
+
+@dataclass(frozen=True)
+class _Valued:
+    """Turns states of groups into their values, batch by batch, in Spark's workers."""
+
+    group: Group
+    columns: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        from vigilog.core.arrow import from_arrow, to_arrow
+
+        width = self.group.keys
+        for batch in batches:
+            rows = from_arrow(self.group.state.types, pa.Table.from_batches([batch]))
+            made = ((row[:width], self.group.values(row[width:])) for row in rows)
+            found = [(*key, *values) for key, values in made if values is not None]
+            yield from to_arrow(self.columns, self.group.aux.types, found).to_batches()
+
+
+def keepers(plan: Plan, session: SparkSession, frames: TemporaryViews, watch: Watch) -> list[GroupKeeper]:
+    """Who keeps the groups of a plan, each after those that its bindings need."""
+    found = []
+    for part in plan.components:
+        if isinstance(part, GroupPlan):
+            rules = bindings_on_demand(plan, part)
+            machine = DemandMachine(session, rules.changes, rules.levels, rules.tables, watch)
+            program = relevant(plan.needed, [part.group.rows.relation])
+            found.append(GroupKeeper(part.group, rules, program, machine, frames, watch))
+    frames.resume()
+    return found
+
+
+def _part(op: str, type_: Type, column: Column) -> Column:
+    """What the state of a group has of a column; see `rewriting/maintenance/group.py`."""
+    from pyspark.sql import functions as F
+
+    if op in EXTREMES:
+        return F.min(column) if op == "min" else F.max(column)
+    if type_.kind == "float":
+        return F.udf(_float_units, "string", useArrow=True)(F.collect_list(column))
+    whole = column * F.lit(Decimal(10) ** type_.scale).cast(f"decimal({type_.scale + 1},0)") if type_.scale else column
+    return F.sum(whole.cast("decimal(38,0)")).cast("string")
+
+
+def _float_units(values: Iterable[float]) -> str:
+    from vigilog.core.values import FLOAT
+
+    total: Any = sum(accumulators.units(FLOAT, value) for value in values)
+    return accumulators.written(FLOAT, total)

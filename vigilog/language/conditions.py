@@ -1,0 +1,306 @@
+"""What is done with the changes of views: `.alert`, `.constraint`, `.trigger`, read from a program's directives.
+
+>>> from vigilog.language.check import check
+>>> program = check(".decl low(item: symbol, n: number) .alert low(key=item, message=\\"{item} has {n}\\")").program
+>>> alert, = alerts(program)
+>>> alert.name, alert.key, told(alert.message, ("item", "n"), ("nut", "3"))
+('low', (0,), 'nut has 3')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from vigilog.core.errors import Findings, did_you_mean
+from vigilog.core.spans import NOWHERE, Span
+from vigilog.language.syntax import Directive, Program, Rule, aggregates, atoms, is_fact
+
+CONDITIONS = ("alert", "constraint", "trigger")
+OPERATIONS = ("insert", "delete", "upsert", "delete_key")
+ENFORCED, REPORT, DEFERRED = "enforced", "report", "deferred"
+_COLUMN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Alert:
+    """Tells when a key of a relation begins to hold, holds by new proofs (`resatisfiable`), or holds no more. Times are seconds."""
+
+    name: str
+    relation: str
+    key: tuple[int, ...]
+    resatisfiable: bool
+    unfold: bool
+    message: str
+    severity: str
+    every: int
+    wait: int  # `for`
+    keep: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def timed(self) -> bool:
+        return bool(self.wait or self.keep)
+
+
+@dataclass(frozen=True)
+class Integrity:
+    """An integrity constraint: the rows of its relation are violations."""
+
+    name: str
+    relation: str
+    key: tuple[int, ...]
+    mode: str
+    priority: int
+    message: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """What enters a relation is inserted into a base relation, or deleted from it."""
+
+    name: str
+    relation: str
+    operation: str
+    target: str
+    priority: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+def alerts(program: Program) -> tuple[Alert, ...]:
+    return tuple(
+        Alert(
+            said.option.get("name", said.relation),
+            said.relation,
+            _key(program, said),
+            said.option.get("mode") == "resatisfiable",
+            said.option.get("unfold") == "true",
+            said.option.get("message", ""),
+            said.option.get("severity", ""),
+            _number(said, "every"),
+            _number(said, "for"),
+            _number(said, "keep"),
+            said.span,
+        )
+        for said in program.directed("alert")
+    )
+
+
+def constraints(program: Program) -> tuple[Integrity, ...]:
+    """The integrity constraints, in the order in which they are told."""
+    found = [
+        Integrity(
+            said.relation,
+            said.relation,
+            _key(program, said),
+            said.option.get("mode", ENFORCED),
+            _number(said, "priority"),
+            said.option.get("message", ""),
+            said.span,
+        )
+        for said in program.directed("constraint")
+    ]
+    return tuple(sorted(found, key=rank))
+
+
+def rank(constraint: Integrity) -> tuple[int, str]:
+    """In which order constraints are told: by priority, then by name."""
+    return constraint.priority, constraint.name
+
+
+def triggers(program: Program) -> tuple[Trigger, ...]:
+    return tuple(
+        Trigger(said.relation, said.relation, operation, target, _number(said, "priority"), said.span)
+        for said in program.directed("trigger")
+        for operation, target in said.options
+        if operation in OPERATIONS
+    )
+
+
+def told(message: str, columns: Sequence[str], cells: Sequence[str]) -> str:
+    """A message with a row's cells in the place of its columns' names; `{{` and `}}` are braces."""
+    known = dict(zip(columns, cells, strict=True))
+    return _COLUMN.sub(lambda found: found[0][0] if found[1] is None else known[found[1]], message)
+
+
+def _number(said: Directive, option: str) -> int:
+    """What an option says; 0 if it is not there, or is refused."""
+    value = said.option.get(option, "")
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
+
+
+def _key(program: Program, said: Directive) -> tuple[int, ...]:
+    """The columns of a condition's key, in the order of the relation; all, unless it names some."""
+    columns = program.relations[said.relation].columns
+    named = key_columns(said)
+    return tuple(place for place, column in enumerate(columns) if not named or column in named)
+
+
+def key_columns(said: Directive) -> list[str]:
+    """The columns that a directive names as its key."""
+    return [part.strip() for part in said.option["key"].split(",")] if "key" in said.option else []
+
+
+# -- checks
+
+
+def check_condition(program: Program, said: Directive, findings: Findings) -> None:
+    """Checks one directive, whose options are known to be ones that there are."""
+    word = f".{said.kind}"
+    if said.relation not in program.relations:
+        hint = did_you_mean(said.relation, program.relations) or f"declare it: .decl {said.relation}(…)"
+        rule = "a condition is a relation: a view, or a base relation"
+        findings.error("condition", f"{word} names a relation that there is not, {said.relation}", said.span, rule=rule, hint=hint)
+        return
+    columns = program.relations[said.relation].columns
+    shown = f"the columns of {said.relation} are {', '.join(columns)}" if columns else f"{said.relation} has no columns"
+    for column in key_columns(said):
+        if column not in columns:
+            message = f"the key of {word} {said.relation} names {column}, which is no column"
+            findings.error("condition", message, said.span, rule=shown, hint=did_you_mean(column, columns))
+    for found in _COLUMN.finditer(said.option.get("message", "")):
+        if found[1] is not None and found[1] not in columns:
+            hint = did_you_mean(found[1], columns) or "a brace that is meant as it is, is written twice: {{"
+            findings.error("condition", f"the message of {word} {said.relation} names {{{found[1]}}}", said.span, rule=shown, hint=hint)
+    if said.kind == "trigger":
+        _check_trigger(program, said, findings)
+
+
+def _check_trigger(program: Program, said: Directive, findings: Findings) -> None:
+    operations = [(key, target) for key, target in said.options if key in OPERATIONS]
+    rule = f"a trigger has one operation: {', '.join(OPERATIONS)}"
+    if len(operations) != 1:
+        what = "no operation" if not operations else "several operations"
+        hint = f"write .trigger {said.relation}(insert=r)" if not operations else "write one .trigger for each"
+        findings.error("condition", f".trigger {said.relation} has {what}", said.span, rule=rule, hint=hint)
+        return
+    ((operation, target),) = operations
+    if target not in program.relations:
+        hint = did_you_mean(target, program.relations) or f"declare it: .decl {target}(…)"
+        findings.error("condition", f".trigger {said.relation} changes {target}, which there is not", said.span, hint=hint)
+    elif target not in changeable(program):
+        rule = "a trigger changes base relations; what follows from them is derived"
+        hint = f"change a relation that {target} is derived from"
+        findings.error(
+            "condition", f".trigger {said.relation} changes {target}, which is derived by rules", said.span, rule=rule, hint=hint
+        )
+    elif operation in ("upsert", "delete_key") and target not in program.keys:
+        columns = program.relations[target].columns
+        hint = f"declare one: .key {target}({columns[0] if columns else ''})"
+        findings.error("condition", f"{operation} of .trigger {said.relation} needs a key of {target}", said.span, hint=hint)
+
+
+def check_conditions(program: Program, findings: Findings) -> None:
+    """Checks what directives say together; and, when types are known, that what a trigger gives fits what it changes."""
+    first: dict[str, Directive] = {}
+    for said in program.directed("alert"):
+        name = said.option.get("name", said.relation)
+        if name in first:
+            rule = f"alerts have different names; the first {name} is at {first[name].span}"
+            hint = f"name it: .alert {said.relation}(name=…)"
+            findings.error("condition", f"there are two alerts {name}", said.span, rule=rule, hint=hint)
+        first.setdefault(name, said)
+    constrained: dict[str, Directive] = {}
+    for said in program.directed("constraint"):
+        if said.relation in constrained:
+            rule = f"a relation is one constraint; the first is at {constrained[said.relation].span}"
+            findings.error("condition", f"{said.relation} has two .constraint directives", said.span, rule=rule)
+        constrained.setdefault(said.relation, said)
+
+
+def check_fits(program: Program, findings: Findings) -> None:
+    """Checks that what triggers give fits what they change; types are known."""
+    for trigger in triggers(program):
+        if trigger.relation not in program.relations or trigger.target not in program.relations:
+            continue
+        given, target = program.relations[trigger.relation], program.relations[trigger.target]
+        wanted = target.attributes
+        if trigger.operation == "delete_key":
+            wanted = tuple(target.attributes[column] for column in program.keys.get(trigger.target, ()))
+        if [attribute.type for attribute in given.attributes] != [attribute.type for attribute in wanted]:
+            of = "the key of " if trigger.operation == "delete_key" else ""
+            shown = ", ".join(f"{attribute.name}: {attribute.type_name}" for attribute in wanted)
+            message = f"{trigger.relation} does not have the columns of {of}{trigger.target}"
+            rule = f"{trigger.operation} takes rows of {of}{trigger.target}: {shown or 'no columns'}"
+            hint = "give the condition these columns, in this order"
+            findings.error("condition", message, trigger.span, rule=rule, hint=hint)
+
+
+def changeable(program: Program) -> set[str]:
+    """The relations that a transaction may change: those without rules, and those with rows of their own."""
+    derived = {head.relation for rule in program.rules if not is_fact(rule) for head in rule.heads}
+    stated = {directive.relation for directive in program.directed("input")}
+    stated |= {head.relation for rule in program.rules if is_fact(rule) for head in rule.heads}
+    return {name for name in program.relations if name not in derived or name in stated}
+
+
+# -- cycles
+
+
+def warn_cycles(program: Program, findings: Findings) -> None:
+    """Warns of triggers that may set each other off."""
+    known = triggers(program)
+    if not known:
+        return
+    reads = _reads(program)
+    sets_off = {number: _set_off(known, trigger, reads) for number, trigger in enumerate(known)}
+    warned: set[frozenset[int]] = set()
+    for number in sets_off:
+        cycle = _cycle(number, sets_off)
+        if cycle and frozenset(cycle) not in warned:
+            warned.add(frozenset(cycle))
+            steps = [f"{known[place].name} ({known[place].operation} {known[place].target})" for place in (*cycle, cycle[0])]
+            message = f"triggers may set each other off: {' → '.join(steps)}"
+            rule = "a trigger that follows from itself goes on until nothing enters its condition, or it is refused (cascade)"
+            hint = "let the condition be false once the trigger has done its work: !done(x)"
+            findings.warn("trigger-cycle", message, known[number].span, rule=rule, hint=hint)
+
+
+Signed = tuple[str, bool]  # a relation, and whether it gains rows
+
+
+def _reads(program: Program) -> dict[Signed, set[Signed]]:
+    """What may gain or lose rows when a relation gains or loses some."""
+    found: dict[Signed, set[Signed]] = {}
+    for rule in program.rules:
+        for relation, sign in _signs(rule):
+            for gains in (True, False):
+                for effect in (True, False):
+                    if sign is None or effect == (gains == sign):
+                        found.setdefault((relation, gains), set()).update((head.relation, effect) for head in rule.heads)
+    return found
+
+
+def _signs(rule: Rule) -> Iterator[tuple[str, bool | None]]:
+    """The relations that a rule reads: positively, negated, or, in an aggregate, either way."""
+    inside = {atom.relation for aggregate in aggregates(rule) for atom, _ in atoms(aggregate.body)}
+    yield from ((relation, None) for relation in sorted(inside))
+    yield from ((atom.relation, sign) for atom, sign in atoms(rule.body) if atom.relation not in inside)
+
+
+def _set_off(known: Sequence[Trigger], trigger: Trigger, reads: dict[Signed, set[Signed]]) -> list[int]:
+    """The triggers whose conditions may gain rows by what a trigger does."""
+    gains = {"insert": [True], "upsert": [True, False], "delete": [False], "delete_key": [False]}[trigger.operation]
+    reached = {(trigger.target, gain) for gain in gains}
+    queue = list(reached)
+    for state in queue:
+        new = reads.get(state, set()) - reached
+        reached |= new
+        queue.extend(sorted(new))
+    return [number for number, other in enumerate(known) if (other.relation, True) in reached]
+
+
+def _cycle(start: int, sets_off: dict[int, list[int]]) -> list[int]:
+    """The shortest way from a trigger back to itself; nothing if there is none."""
+    paths = [[start]]
+    seen: set[int] = set()
+    for path in paths:
+        for number in sets_off[path[-1]]:
+            if number == start:
+                return path
+            if number not in seen:
+                seen.add(number)
+                paths.append([*path, number])
+    return []

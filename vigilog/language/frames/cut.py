@@ -1,0 +1,115 @@
+"""Finds frames in the text of a program, and cuts them out, so that their words are names everywhere else.
+
+A frame begins with `class` or `view` and a second name. Two names stand side by side nowhere else in a statement; between statements they may, as in
+`.input class` before `view(x) :- …`, so a word behind a directive's, or behind `,` `=` `|` `<:` `:`, begins none.
+
+>>> cut = cut_frames('.decl view(x: symbol)\\nclass C with attribute end_: D end\\nview(x) :- C(x).')
+>>> [frame.text for frame in cut.frames], cut.rest.split("\\n")[1].strip(), cut.rest.split("\\n")[2]
+(['class C with attribute end_: D end'], '', 'view(x) :- C(x).')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_MAYBE = re.compile(
+    r"\{\*|\b(?:class|view|queryclass)\b|\bin\s+[A-Za-z_]", re.IGNORECASE
+)  # most programs have none of them, and are not looked at further
+_COMMENT = r"//[^\n]*|/\*(?:.|\n)*?\*/"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_OPERATORS = r"(?:band|bor|bxor|bshl|bshru?|land|lor|lxor)\b"
+_BEGIN = re.compile(
+    rf"""(?P<comment>{_COMMENT})|"(?:[^"\\\n]|\\.)*"|(?P<telos>\{{\*(?:.|\n)*?\*\}})|
+    (?<![\w?])(?P<begin>(?:class|view|queryclass)\b(?:\s|{_COMMENT})+(?!{_OPERATORS}){_NAME}|{_NAME}\s+in\s+{_NAME})""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_WITHIN = re.compile(
+    rf"""(?P<comment>{_COMMENT}|\{{\*(?:.|\n)*?\*\}})|"(?:[^"\\\n]|\\.)*"|(?P<formula>\$[^$]*\$)|(?P<open>\$)|
+    (?P<directive>(?<![\w.])\.[A-Za-z]+\b)|(?P<next>(?<![:\w]\s)(?<![:\w])(?:class|view)\b\s+(?!(?:from|with|isa|in|end)\b){_NAME}(?!\s*:))|
+    (?P<word>\b(?:with|end)\b(?!\s*:))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_DIRECTED = re.compile(r"(?:\.[A-Za-z_]+|[,=|:])$")
+_STRAY = re.compile(rf"(?:\s|{_COMMENT})*\bend\b(?!\s*\()", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A frame's text, and where it begins; `trouble` says what keeps it from being one, at a place."""
+
+    text: str
+    start: int
+    trouble: str = ""
+    at: int = 0
+
+
+@dataclass
+class CutText:
+    """`rest` is the text without its frames: blanks are in their place, so that all places stay."""
+
+    rest: str
+    frames: list[Cut] = field(default_factory=list)
+
+
+def cut_frames(text: str) -> CutText:
+    if _MAYBE.search(text) is None:
+        return CutText(text)
+    found = list(_frames(text))
+    parts, position = [], 0
+    for piece in found:
+        parts += [text[position : piece.start], re.sub(r"[^\n]", " ", piece.text)]
+        position = piece.start + len(piece.text)
+    return CutText("".join([*parts, text[position:]]), [piece for piece in found if not piece.text.startswith("{*")])
+
+
+def _frames(text: str) -> Iterator[Cut]:
+    position, comments = 0, dict[int, int]()
+    while (found := _BEGIN.search(text, position)) is not None:
+        position = found.end()
+        if found["comment"] is not None:
+            comments[found.end()] = found.start()
+        elif found["telos"] is not None:  # a comment of ConceptBase, between frames
+            comments[found.end()] = found.start()
+            yield Cut(found[0], found.start())
+        elif found["begin"] is not None:
+            if _DIRECTED.search(_before(text, found.start(), comments)):
+                position = re.compile(_NAME).match(text, found.start()).end()  # type: ignore[union-attr]  # it begins with a name
+                continue
+            cut = _frame(text, found.start(), found.end())
+            yield cut
+            position = cut.start + len(cut.text)
+
+
+def _before(text: str, position: int, comments: dict[int, int]) -> str:
+    """The last token before a position, with a little more before it."""
+    while True:
+        while position and text[position - 1].isspace():
+            position -= 1
+        if position not in comments:
+            return text[max(0, position - 80) : position]
+        position = comments[position]
+
+
+def _frame(text: str, start: int, position: int) -> Cut:
+    """The frame that begins at `start`: each `with` but the first needs an `end` more."""
+    opened: list[int] = []
+    while (found := _WITHIN.search(text, position)) is not None:
+        position = found.end()
+        match found.lastgroup:
+            case "open":
+                return Cut(text[start:], start, "formula", found.start())
+            case "directive" | "next":
+                return Cut(text[start : found.start()], start, "end", opened[-1] if opened else start)
+            case "word" if found[0].lower() == "with":
+                opened.append(found.start())
+            case "word" if len(opened) > 1:
+                opened.pop()
+            case "word":
+                if (stray := _STRAY.match(text, position)) is not None:
+                    return Cut(text[start : stray.end()], start, "stray", stray.end() - len("end"))
+                return Cut(text[start:position], start)
+            case _:
+                pass  # a comment, a string, a whole formula
+    return Cut(text[start:], start, "end", opened[-1] if opened else start)

@@ -1,0 +1,100 @@
+"""What a call is: an atom of a relation, or a literal that the language, or the program, defines.
+
+A program's own relation wins over a word of the library; so does its own aggregate.
+
+>>> from vigilog.language.parser import parse
+>>> text = ".aggregate total(s: set<number>, r: number) total({}, 0). total({x | rest}, r) :- total(rest, q), r = q + x. p(r) :- q(s), total(s, r), member(1, s)."
+>>> program = resolved(parse(text))
+>>> [type(literal).__name__ for literal in program.rules[0].body], len(program.aggregates[0].rules)
+(['Atom', 'Constraint', 'Constraint'], 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from vigilog.language.syntax import (
+    LIBRARY,
+    Aggregate,
+    Atom,
+    Constant,
+    Constraint,
+    Definition,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    SetOf,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+)
+
+BUILT_IN = frozenset({"member", *LIBRARY})
+
+
+def resolved(program: Program) -> Program:
+    """The program whose rules of aggregates are with their definitions, and whose calls that are no atoms are none."""
+    defined = {definition.name: definition for definition in program.aggregates}
+    own: dict[str, list[Rule]] = {name: list(definition.rules) for name, definition in defined.items()}
+    rest: list[Rule] = []
+    for rule in program.rules:
+        (own[rule.heads[0].relation] if len(rule.heads) == 1 and rule.heads[0].relation in own else rest).append(rule)
+    known = {name: replace(definition, rules=tuple(own[name])) for name, definition in defined.items()}
+    calls = _Calls(program, known)
+    return replace(
+        program,
+        rules=tuple(map(calls.rule, rest)),
+        aggregates=tuple(replace(each, rules=tuple(map(calls.rule, each.rules))) for each in known.values()),
+    )
+
+
+class _Calls:
+    def __init__(self, program: Program, definitions: Mapping[str, Definition]) -> None:
+        self.relations, self.definitions = program.relations, definitions
+
+    def rule(self, rule: Rule) -> Rule:
+        heads = tuple(replace(head, args=tuple(map(self.term, head.args))) for head in rule.heads)
+        return replace(rule, heads=heads, body=self.body(rule.body))
+
+    def body(self, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+        return tuple(map(self.literal, body))
+
+    def literal(self, literal: Literal) -> Literal:
+        match literal:
+            case Atom():
+                args, name = tuple(map(self.term, literal.args)), literal.relation
+                if name in self.relations or (name not in BUILT_IN and name not in self.definitions):
+                    return replace(literal, args=args)
+                return Constraint(name, args, literal.span, self.definitions.get(name))
+            case Constraint():
+                definition = self.definitions.get(literal.op, literal.definition)
+                return replace(literal, args=tuple(map(self.term, literal.args)), definition=definition)
+            case Negation():
+                inner = self.literal(literal.literal)
+                assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+                return replace(literal, literal=inner)
+            case Disjunction():
+                return replace(literal, branches=tuple(map(self.body, literal.branches)))
+            case SetOf():
+                return replace(literal, target=self.term(literal.target), body=self.body(literal.body), result=self.term(literal.result))
+            case Truth():
+                return literal
+            case _:
+                assert_never(literal)
+
+    def term(self, term: Term) -> Term:
+        match term:
+            case Functor():
+                return replace(term, args=tuple(map(self.term, term.args)))
+            case Aggregate():
+                return replace(term, target=None if term.target is None else self.term(term.target), body=self.body(term.body))
+            case Variable() | Wildcard() | Constant():
+                return term
+            case _:
+                assert_never(term)

@@ -1,0 +1,245 @@
+"""A program with constrained relations, taken apart: what SQL evaluates, and the clauses of this package.
+
+The rules of constrained relations become clauses. What is ordinary in their bodies (atoms of other relations, what is negated or aggregated there, what is computed of their values) becomes a relation of its own,
+whose rows the clause reads as facts. Ordinary rules read boxes in the place of constrained relations (`boxes.py`). What is said to a constrained relation is a row of its *updates*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import assert_never
+
+from vigilog.core.errors import Finding, Findings
+from vigilog.core.runs import Runs, axis
+from vigilog.core.values import BOOLEAN, NUMBER, SYMBOL, Type
+from vigilog.language.safety import grounded_by, needs
+from vigilog.language.strata import components
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Attribute,
+    Constant,
+    Constraint,
+    Declaration,
+    Directive,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Program,
+    Rule,
+    SetOf,
+    Term,
+    Truth,
+    Variable,
+    Wildcard,
+    aggregates,
+    map_terms,
+    names,
+    variables,
+)
+from vigilog.mediators import boxes
+from vigilog.mediators.clauses import Clause, pattern
+from vigilog.mediators.conditions import said
+from vigilog.mediators.forms import NotLinear
+from vigilog.rewriting.naming import Naming
+from vigilog.rewriting.program.normalize import normalize
+
+UPDATES = (Attribute("id", "number", NUMBER), Attribute("insert", "boolean", BOOLEAN), Attribute("region", "symbol", SYMBOL))
+
+
+@dataclass(frozen=True)
+class Mediated:
+    """`ordinary` is the program for SQL. For each constrained relation: `updates` names the relation of its updates, `inside` and `outside` those of its boxes, if ordinary rules read them."""
+
+    program: Program
+    ordinary: Program
+    clauses: tuple[Clause, ...]
+    updates: Mapping[str, str]
+    inside: Mapping[str, str]
+    outside: Mapping[str, str]
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The ordinary relations that clauses read."""
+        return frozenset(part.relation for clause in self.clauses for part in clause.body) - self.program.constrained
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The base relations that no user names."""
+        return frozenset([*self.updates.values(), *self.inside.values(), *self.outside.values()])
+
+    def columns(self, relation: str) -> dict[str, Type]:
+        declaration = self.program.relations[relation]
+        return dict(zip(declaration.columns, declaration.types, strict=True))
+
+    def all_of(self, relation: str) -> dict[str, Runs]:
+        return {column: axis(type_).all for column, type_ in self.columns(relation).items()}
+
+
+def mediated(program: Program) -> Mediated:
+    """Takes a checked program apart. Raises ProgramError if its constrained rules say what conditions cannot."""
+    return _Taken(program).apart()
+
+
+class _Taken:
+    def __init__(self, program: Program) -> None:
+        self.program, self.constrained = program, program.constrained
+        self.names, self.findings, self.numbers = Naming(program.relations), Findings(), count(1)
+        self.declarations: list[Declaration] = []
+        self.rules: list[Rule] = []
+        self.inside: dict[str, str] = {}
+        self.outside: dict[str, str] = {}
+
+    def apart(self) -> Mediated:
+        program = self.program
+        places = {id(rule): number for number, rule in enumerate(program.rules, 1)}
+        mine = tuple(rule for rule in program.rules if any(head.relation in self.constrained for head in rule.heads))
+        self._check(mine)
+        clauses = [self._clause(rule, places[id(rule.source)]) for rule in normalize(program.with_rules(mine)).rules]
+        for rule in program.rules:
+            if not any(head.relation in self.constrained for head in rule.heads):
+                self.rules.append(replace(rule, body=self._read(rule.body)))
+        updates = {name: self.names(name, "updates") for name in sorted(self.constrained)}
+        self.declarations += [Declaration(name, UPDATES) for name in updates.values()]
+        self.findings.raise_errors(program.texts)
+        directives = tuple(one for one in program.directives if one.relation not in self.constrained)
+        kept = tuple(one for one in program.declarations if one.relation not in self.constrained)
+        hidden = [*updates.values(), *self.inside.values(), *self.outside.values()]
+        given = tuple(Directive("input", name) for name in hidden)
+        ordinary = replace(program, declarations=(*kept, *self.declarations), directives=(*directives, *given), rules=tuple(self.rules))
+        numbered = tuple(replace(clause, place=index) for index, clause in enumerate(found for found in clauses if found is not None))
+        return Mediated(program, ordinary, numbered, updates, self.inside, self.outside)
+
+    # -- what is refused
+
+    def _check(self, mine: Iterable[Rule]) -> None:
+        for rule in mine:
+            if not all(head.relation in self.constrained for head in rule.heads):
+                self._refuse(rule, "this rule has a constrained head and one that is not", "write two rules")
+            for literal in rule.body:
+                if isinstance(literal, Negation) and isinstance(literal.literal, Atom) and literal.literal.relation in self.constrained:
+                    self._refuse(
+                        rule,
+                        f"a rule of a constrained relation negates {literal.literal.relation}, which is constrained",
+                        "say what holds instead, as a condition",
+                    )
+        for component in components(self.program):
+            inside = [name for name in component.relations if name in self.constrained]
+            if component.recursive and inside and len(inside) < len(component.relations):
+                other = next(name for name in component.relations if name not in self.constrained)
+                rule = component.rules[0]
+                self._refuse(
+                    rule,
+                    f"{inside[0]} is constrained and depends on {other}, which is not and depends on {inside[0]}",
+                    f"declare {other} constrained, too",
+                )
+        for name in sorted(self.constrained):
+            for attribute in self.program.relations[name].attributes:
+                if attribute.type is not None and attribute.type.kind in ("set", "tuple"):
+                    message = f"{name} is constrained, and has a column of type {attribute.type}"
+                    self.findings.error("unsupported", message, attribute.span, hint="conditions compare single values; take the elements")
+        for directive in self.program.directed("input"):
+            if directive.relation in self.constrained:
+                hint = f"declare a relation for the rows, and write {directive.relation}(…) :- that relation"
+                self.findings.items.append(
+                    Finding("unsupported", f"{directive.relation} is constrained, and has no .input", directive.span, hint=hint)
+                )
+
+    def _refuse(self, rule: Rule, message: str, hint: str) -> None:
+        self.findings.error("unsupported", message, rule.span, hint=hint)
+
+    # -- rules of constrained relations
+
+    def _clause(self, rule: Rule, number: int) -> Clause | None:
+        rule = self._without_wildcards(rule)
+        mine = [part for part in rule.body if isinstance(part, Atom) and part.relation in self.constrained]
+        others = [part for part in rule.body if part not in mine]
+        ordinary = self._ordinary(others)
+        conditions = [part for part in others if part not in ordinary]
+        body = [pattern(atom, self.program.relations[atom.relation].columns) for atom in mine]
+        if ordinary:
+            wanted = names(rule.head).union(*map(names, mine), *map(names, conditions))
+            typed = {one.name: one for part in rule.body for one in variables(part)} | {one.name: one for one in variables(rule.head)}
+            shared = [typed[name] for name in sorted(wanted & set[str]().union(*map(names, ordinary)))]
+            name = self.names.fresh(f"{rule.head.relation}_body")
+            self.declarations.append(
+                Declaration(name, tuple(Attribute(one.name, str(one.type), one.type) for one in shared), (), rule.span)
+            )
+            atom = Atom(name, tuple(shared))
+            self.rules.append(rule.derive(atom, body=self._read(tuple(ordinary))))
+            body.insert(0, pattern(atom, tuple(one.name for one in shared)))
+        known = []
+        for literal in conditions:
+            try:
+                known += said(literal)
+            except NotLinear as reason:
+                hint = "bind its variables by atoms of ordinary relations, or say it by =, !=, order and linear arithmetic"
+                self.findings.error("unsupported", f"a condition of {rule.head.relation} {reason}", literal.span, hint=hint)
+        found = {one.name: one for part in (*rule.heads, *mine, *conditions) for one in variables(part)}
+        for arg in body[0].args if ordinary else ():
+            found.setdefault(arg.name, arg) if isinstance(arg, Variable) else None
+        values = {name: axis(one.type).all for name, one in found.items() if one.type is not None}
+        head = pattern(rule.head, self.program.relations[rule.head.relation].columns)
+        return Clause(number, head, tuple(body), tuple(known), values, rule)
+
+    def _ordinary(self, literals: Collection[Literal]) -> list[Literal]:
+        """What SQL can say: atoms, what is negated or aggregated, and what concerns their variables alone."""
+        atoms_ = [part for part in literals if isinstance(part, Atom)]
+        if not atoms_ and not any(isinstance(part, Negation) or any(aggregates(part)) for part in literals):
+            return []
+        scope = set[str]().union(*map(names, literals))
+        plain = tuple(part for part in literals if isinstance(part, Atom) or (isinstance(part, Constraint) and part.op == "="))
+        grounded = grounded_by(plain, set(), scope)
+        return [part for part in literals if isinstance(part, Atom | Negation) or any(aggregates(part)) or _needs(part, scope) <= grounded]
+
+    def _without_wildcards(self, rule: Rule) -> Rule:
+        fresh = count(1)
+
+        def named(term: Term) -> Term:
+            return Variable(f"_any{next(fresh)}", term.type) if isinstance(term, Wildcard) else term
+
+        body = tuple(map_terms(part, named) if isinstance(part, Atom) and part.relation in self.constrained else part for part in rule.body)
+        return replace(rule, body=body)
+
+    # -- ordinary rules
+
+    def _read(self, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+        """The body with boxes in the place of constrained atoms, in its aggregates, too."""
+        return tuple(found for literal in body for found in self._boxed(literal))
+
+    def _boxed(self, literal: Literal) -> Iterable[Literal]:
+        match literal:
+            case Atom(relation=relation) if relation in self.constrained:
+                return self._box(literal, self.inside, "box")
+            case Negation(literal=Atom(relation=relation) as atom) if relation in self.constrained:
+                return self._box(atom, self.outside, "outside")
+            case Disjunction():
+                return [replace(literal, branches=tuple(map(self._read, literal.branches)))]
+            case Atom() | Negation() | Constraint() | Truth() | SetOf():
+                return [map_terms(literal, self._term)] if any(aggregates(literal)) else [literal]
+            case _:
+                assert_never(literal)
+
+    def _box(self, atom: Atom, known: dict[str, str], word: str) -> Iterable[Literal]:
+        declaration = self.program.relations[atom.relation]
+        if atom.relation not in known:
+            known[atom.relation] = self.names(atom.relation, word)
+            self.declarations.append(boxes.declared(declaration, known[atom.relation]))
+        return boxes.reading(known[atom.relation], declaration, atom.args, next(self.numbers), atom.span)
+
+    def _term(self, term: Term) -> Term:
+        match term:
+            case Aggregate():
+                return replace(term, body=self._read(term.body))
+            case Functor():
+                return replace(term, args=tuple(map(self._term, term.args)))
+            case Variable() | Wildcard() | Constant():
+                return term
+
+
+def _needs(literal: Literal, scope: set[str]) -> set[str]:
+    return set[str]().union(*(needs(term, scope) for term in getattr(literal, "args", ()))) if isinstance(literal, Constraint) else set()
