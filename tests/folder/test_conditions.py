@@ -60,6 +60,13 @@ def test_definitions_are_judged_and_fire_nothing(tmp_path: Path) -> None:
         assert db.verify().problems == []
 
 
+def test_facts_that_violate_a_constraint_are_taken_with_a_warning(tmp_path: Path) -> None:
+    with open_program(STOCK, {"stock": [(1, -3), (2, -9), (3, 4)]}, data=tmp_path / "data") as db:
+        assert [(warning.code, warning.message) for warning in db.warnings] == [("violated", "negative is violated by 2 rows")]
+    with open_program(data=tmp_path / "data") as db:
+        assert db.warnings == [], "it is said once"
+
+
 def test_what_stays_on_spark_is_judged(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large, "FEW_ROWS", 5)
 

@@ -12,6 +12,7 @@ import typer
 
 from vigilog.cli import remote
 from vigilog.cli.arguments import (
+    CascadeOption,
     DataFolder,
     FolderOrAddress,
     ProgramPath,
@@ -27,6 +28,7 @@ from vigilog.cli.arguments import (
     to_line,
 )
 from vigilog.cli.progress import progress
+from vigilog.conditions import MOST_ROUNDS
 from vigilog.core.errors import UsageError, counted
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ def init(
             report=shown.report,
         )
     with db:
+        _warn(db)
         if db.redefined:
             print(db.redefined)
             print(to_line(definition_json(db, db.redefinition)))
@@ -148,6 +151,7 @@ def tell(
         str, typer.Argument(metavar="TRANSACTION", help="A line as `watch` reads it; - reads such lines from standard input.")
     ] = "-",
     token: TokenOption = None,
+    cascade: CascadeOption = MOST_ROUNDS,
 ) -> None:
     """Applies transactions; prints for each, once it is durable, its number and what it changed in the views (of a server, how many rows), as one JSON line."""
     from vigilog.folder import lines as transactions
@@ -155,10 +159,12 @@ def tell(
     refused = False
     given = lines_of(transaction) if transaction == "-" else nullcontext([transaction])
     if is_address(data):
+        if cascade != MOST_ROUNDS:
+            raise UsageError("a server has its own --cascade: give it to vigilog serve")
         with given as lines:
             refused = not remote.tell(data, token, lines)
     else:
-        with progress() as shown, _opened(Path(data), shown.report) as db, given as lines:
+        with progress() as shown, _opened(Path(data), shown.report, cascade) as db, given as lines:
             for answer in transactions.tell(db, shown.idle(lines)):
                 shown.rest()
                 print(to_line(answer), flush=True)
@@ -216,8 +222,7 @@ def define(
         changes = db.define(text, str(file))
         shown.rest()
         print(to_line(definition_json(db, changes)))
-        for warning in db.warnings:
-            print(warning.render(db.program.texts.get(warning.span.file, "")), file=sys.stderr)
+        _warn(db)
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))
@@ -323,10 +328,16 @@ def restore(
     print(f"{data}: restored from {source}, history {history}")
 
 
-def _opened(data: Path, report: Report | None = None) -> Durable:
+def _opened(data: Path, report: Report | None = None, cascade: int = MOST_ROUNDS) -> Durable:
     from vigilog.folder.opening import open_program
 
-    return open_program(data=data, report=report)
+    return open_program(data=data, report=report, cascade=cascade)
+
+
+def _warn(db: Durable) -> None:
+    """Says what is doubtful in a definition."""
+    for warning in db.warnings:
+        print(warning.render(db.program.texts.get(warning.span.file, "")), file=sys.stderr)
 
 
 def _number(key: str, value: str) -> float:

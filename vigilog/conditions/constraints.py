@@ -31,14 +31,17 @@ class Violation:
     rows: Sequence[Row]
     number: int
 
-    def json(self, program: Program, prove: Prove) -> dict[str, Any]:
+    def proofs(self, prove: Prove) -> list[Proof]:
+        """Why its first rows hold."""
+        return [proof for proof in prove(self.constraint.relation, self.rows[:MOST_PROOFS]) if proof]
+
+    def json(self, program: Program, proofs: Sequence[Proof]) -> dict[str, Any]:
         """The violation with its first rows, and why they hold."""
         shown = self.rows[:MOST_ROWS]
-        proofs = [proof.json() for proof in prove(self.constraint.relation, self.rows[:MOST_PROOFS]) if proof]
         found: dict[str, Any] = {"constraint": self.constraint.name, "rows": self.listed(program)}
         if self.number > len(shown):
             found["more"] = self.number - len(shown)
-        return found | {"place": str(self.constraint.span), "why": proofs}
+        return found | {"place": str(self.constraint.span), "why": [proof.json() for proof in proofs]}
 
     def listed(self, program: Program) -> list[list[Any]]:
         types = program.relations[self.constraint.relation].types
@@ -79,10 +82,11 @@ def violations(constraints: Sequence[Integrity], support: Support, net: Effect) 
 def refusal(program: Program, broken: Sequence[Violation], prove: Prove) -> Refused:
     """The error for a transaction that breaks constraints: the first in full, the rows of the others."""
     first, *others = broken
-    members = first.json(program, prove)
+    proofs = first.proofs(prove)
+    members = first.json(program, proofs)
     if others:
         members["others"] = {other.constraint.name: other.listed(program) for other in others}
-    return Refused(first.message(program), "constraint", members)
+    return Refused(first.message(program), "constraint", members, [first.constraint.relation], proofs)
 
 
 def violated(constraint: Integrity, number: int) -> Finding:

@@ -71,7 +71,9 @@ class Cascade:
         self.chain.append(sorted([self.triggers[place].name for place in turn]))
         if len(self.chain) > self.most:
             message = f"triggers set each other off for more than {counted(self.most, 'round')}: {self._path()}"
-            raise Refused(message, "cascade", {"chain": self.chain})
+            fired = {name for names in self.chain for name in names}
+            conditions = [trigger.relation for trigger in self.triggers if trigger.name in fired]
+            raise Refused(message, "cascade", {"chain": self.chain}, conditions)
         self.last = [Firing(self.triggers[place], frozenset(self.waiting.pop(place))) for place in turn]
         for one, other in combinations(self.last, 2):
             self._agree(one, other)
@@ -138,7 +140,12 @@ class Cascade:
         names = sorted((one.trigger.name, other.trigger.name))
         shown = list(json_rows(chosen, [row])[0]) if chosen else []
         members: dict[str, Any] = {"triggers": names, "relation": target, kind: shown}
-        return Refused(f"the triggers {names[0]} and {names[1]} {what} {json.dumps(shown, ensure_ascii=False)}", "conflict", members)
+        return Refused(
+            f"the triggers {names[0]} and {names[1]} {what} {json.dumps(shown, ensure_ascii=False)}",
+            "conflict",
+            members,
+            [one.trigger.relation, other.trigger.relation],
+        )
 
     def _path(self) -> str:
         """The chain in a few words: what repeats is not said again."""

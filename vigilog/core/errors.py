@@ -51,11 +51,17 @@ class DataError(VigilogError):
 
 
 class Refused(DataError):
-    """A transaction was refused by what it would have done. `members` say more than the message does: which constraint, which rows, why."""
+    """A transaction was refused by what it would have done. `members` say more than the message does: which constraint, which rows, why.
 
-    def __init__(self, message: str, code: str, members: Mapping[str, Any]) -> None:
+    Where somebody asks for the cause: the conditions that refused it, proofs of their rows, and what it had changed in base relations until then.
+    """
+
+    def __init__(
+        self, message: str, code: str, members: Mapping[str, Any], conditions: Sequence[str] = (), proofs: Sequence[Any] = ()
+    ) -> None:
         super().__init__(message, code)
-        self.members = members
+        self.members, self.conditions, self.proofs = members, conditions, proofs
+        self.changes: Mapping[str, Any] = {}
 
     def json(self) -> dict[str, Any]:
         return {**super().json(), **self.members}

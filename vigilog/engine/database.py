@@ -447,7 +447,7 @@ class Database:
                 rows = sorted_rows(self.view(constraint.relation))
                 if rows:
                     violation = Violation(constraint, rows, len(rows))
-                    members = violation.json(self.program, self.proofs)
+                    members = violation.json(self.program, violation.proofs(self.proofs))
                     found.append({**members, "mode": constraint.mode, "message": violation.message(self.program)})
             return found
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from vigilog.core.delta import Delta
+from vigilog.core.errors import Refused
 from vigilog.core.proofs import Proof
 from vigilog.core.reports import CEASED, Report
 from vigilog.core.rows import json_rows
@@ -47,19 +49,29 @@ def _fired(database: Database, outcome: Outcome, target: str) -> Iterator[dict[s
                     yield {"trigger": trigger.name, "row": shown, **reason}
 
 
+def refusal_cause(database: Database, refused: Refused) -> dict[str, Any]:
+    """The part of a transaction because of which it was refused."""
+    return _cause(database, refused.conditions, refused.proofs, refused.changes)
+
+
 def cause(database: Database, relation: str, proof: Proof | None, outcome: Outcome) -> dict[str, Any]:
-    """The part of a transaction that a proof rests on, or that broke it; if that says nothing, as where a row is absent, all that the relation is derived from."""
-    leaves = {(step.relation, step.row) for step in proof.steps() if not step.rule and step.row is not None} if proof else set()
+    """The part of a transaction because of which a relation has a row, or lost it."""
+    return _cause(database, [relation], [proof] if proof else [], outcome.changes)
+
+
+def _cause(database: Database, relations: Sequence[str], proofs: Sequence[Proof], changes: Mapping[str, Delta]) -> dict[str, Any]:
+    """The part of a change that proofs rest on, or that broke them; if that says nothing, as where a row is absent, all that the relations are derived from."""
+    leaves = {(step.relation, step.row) for proof in proofs for step in proof.steps() if not step.rule and step.row is not None}
     found: dict[str, Any] = {}
     for operation, side in (("insert", "plus"), ("delete", "minus")):
-        for name, delta in outcome.changes.items():
+        for name, delta in changes.items():
             if rows := [row for row in sorted_rows(getattr(delta, side)) if (name, row) in leaves]:
                 found.setdefault(operation, {})[name] = [_row(database, name, row) for row in rows]
     if found:
         return found
-    below = depends_on(database.plain, relation)
+    below = {name for relation in relations for name in depends_on(database.plain, relation)}
     for operation, side in (("insert", "plus"), ("delete", "minus")):
-        for name, delta in outcome.changes.items():
+        for name, delta in changes.items():
             if database.homes[name] in below and (rows := sorted_rows(getattr(delta, side))):
                 found.setdefault(operation, {})[name] = [_row(database, name, row) for row in rows]
     return found

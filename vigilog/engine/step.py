@@ -21,7 +21,7 @@ from vigilog.conditions import timing
 from vigilog.conditions.conditions import Conditions
 from vigilog.conditions.triggers import Cascade
 from vigilog.core.effect import Effect, deltas
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, Refused
 from vigilog.engine.outcome import Changeable, Judge, Outcome
 from vigilog.engine.proposal import DUE, Proposal, Rows, Wish
 from vigilog.engine.transaction import Transaction
@@ -75,7 +75,11 @@ class Step:
                 outcome.tx = self.db.ledger.commit(proposal, net)
             return net
 
-        maintain(proposal.wish)
+        try:
+            maintain(proposal.wish)
+        except Refused as refused:
+            refused.changes = deltas(net.changes)
+            raise
         if keep and outcome.tx != self.db.ledger.last:
             self.publish(outcome)
         return outcome

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from vigilog.core.delta import Delta, modified
-from vigilog.core.errors import VigilogError
+from vigilog.core.errors import Refused, VigilogError
 from vigilog.core.proofs import Proof
 from vigilog.core.reports import CEASED, Report
 from vigilog.core.rows import json_rows
@@ -14,7 +14,7 @@ from vigilog.core.values import Row, sorted_rows
 from vigilog.engine.database import Database
 from vigilog.engine.nested import Nested
 from vigilog.engine.outcome import Outcome
-from vigilog.engine.reasons import alert_proof, conditions_reasons
+from vigilog.engine.reasons import alert_proof, conditions_reasons, refusal_cause
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.language.conditions import alerts
 from vigilog.language.frames.translate import shapes
@@ -47,7 +47,8 @@ def watch(
             if late and late.alerts:
                 answer["alerts"] = alerts_json(database.program, late.alerts) + answer.get("alerts", [])
         except VigilogError as error:
-            yield {"tx": number, "error": error.json()}
+            reason = {"cause": refusal_cause(database, error)} if why and isinstance(error, Refused) else {}
+            yield {"tx": number, "error": {**error.json(), **reason}}
             continue
         if frames:
             answer["nested"] = frames.changed(answer["views"])

@@ -52,6 +52,7 @@ from vigilog.folder.reading.states import Question, Readers, State, affordable, 
 from vigilog.folder.redefine import Definition
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
+from vigilog.language.conditions import Integrity
 from vigilog.language.goal import parse_goal
 from vigilog.language.syntax import Program, atoms
 from vigilog.language.written import kept, read_again
@@ -140,7 +141,9 @@ class Durable(FileDatabase):
             self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
                 check_keys(self.program, self.base)
-        if known and known != text:
+        if not known:
+            self.warnings = self._violated(self.conditions.enforced)
+        elif known != text:
             self.redefined = changed_statements(known, text)
             self.redefinition = self._redefine(read_again(text, places))
 
@@ -229,12 +232,12 @@ class Durable(FileDatabase):
     def _redefine(self, program: Program) -> dict[str, Delta]:
         before = self.conditions
         outcome = self.propose(Proposal(Definition(self, program), DEFINITION))
-        self.warnings = [
-            violated(constraint, number)
-            for constraint in self.conditions.new_constraints(before)
-            if (number := len(self.told_rows(constraint.relation)))
-        ]
+        self.warnings = self._violated(self.conditions.new_constraints(before))
         return outcome.deltas
+
+    def _violated(self, constraints: Iterable[Integrity]) -> list[Finding]:
+        """Warnings of constraints that what is there already violates."""
+        return [violated(constraint, number) for constraint in constraints if (number := len(self.told_rows(constraint.relation)))]
 
     # -- reading
 
