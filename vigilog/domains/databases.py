@@ -11,6 +11,7 @@ from pathlib import Path
 from vigilog.core.errors import did_you_mean
 from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
 from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Signature, checked, with_variables
+from vigilog.domains.options import patience
 from vigilog.domains.tables import FUNCTIONS, OPERATORS, Tables
 
 _TYPES = (
@@ -34,7 +35,7 @@ class Sqlite(Tables):
             raise DomainError(self.name, f"there is no database {path}")
         try:
             uri = f"file:{path}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True, timeout=float(self.options.get("timeout", TIMEOUT)))) as connection:
+            with closing(sqlite3.connect(uri, uri=True, timeout=patience(self.options, TIMEOUT))) as connection:
                 yield connection
         except sqlite3.Error as reason:
             raise DomainError(self.name, str(reason)) from None
