@@ -7,10 +7,11 @@ from pathlib import Path
 
 from vigilog.core.values import type_named
 from vigilog.domains.databases import Sqlite
-from vigilog.domains.domain import Columns, Domain, DomainError, Options, Signature
+from vigilog.domains.domain import Columns, Domain, DomainError, Options, Signature, with_variables
 from vigilog.domains.files import Files
 from vigilog.domains.modules import Module
 from vigilog.domains.options import check_options
+from vigilog.domains.postgres import Postgres
 from vigilog.domains.rest import Rest
 
 
@@ -26,8 +27,11 @@ def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, st
         case "rest":
             return Rest(name, options, {key: _signature(name, said) for key, said in stated.items() if ("->", "") in said})
         case _:
-            if not options["url"].startswith(("sqlite:", "${")):
-                raise DomainError(name, 'url must be like "sqlite:///file.db"')
+            url = with_variables(options["url"]) if options["url"].startswith("${") else options["url"]
+            if url.startswith(("postgresql:", "postgres:", "jdbc:postgresql:")):
+                return Postgres(name, options, tables)
+            if not url.startswith("sqlite:///"):
+                raise DomainError(name, 'url must be like "sqlite:///file.db" or "postgresql://host/database"')
             return Sqlite(name, options, tables)
 
 
