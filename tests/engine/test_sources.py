@@ -166,6 +166,100 @@ def test_a_module_that_fails(tmp_path: Path, function: str, message: str) -> Non
         assert db.rows("n") == set(), "nothing has changed"
 
 
+ODD = """
+import time
+from typing import Iterator, NamedTuple
+
+class Pair(NamedTuple):
+    low: int
+    high: int
+
+def hang(x: int) -> int:
+    time.sleep(60)
+
+def loop(x: int) -> int:
+    while True:
+        x += 1
+
+def endless(x: int) -> Iterator[int]:
+    while True:
+        x += 1
+        yield x
+
+def nothing(x: int) -> int:
+    return None
+
+def leaves(x: int) -> int:
+    raise SystemExit(3)
+
+def large(x: int) -> int:
+    return 2**70
+
+def other(x: int) -> list[Pair]:
+    return [3]
+
+def plain(x: int) -> list[Pair]:
+    print("this is no line of watch")
+    return [(x, x + 1)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("hang", "hang: it takes longer than 0.5 s"),
+        ("loop", "loop: it takes longer than 0.5 s"),
+        ("endless", "gives more rows than max_rows, which is 1000"),
+        ("nothing", "gives a null"),
+        ("leaves", "raises SystemExit: 3"),
+        ("large", "is not a number"),
+        ("other", "an answer is a int without low, high"),
+    ],
+)
+def test_a_function_that_does_what_it_should_not(tmp_path: Path, function: str, message: str) -> None:
+    (tmp_path / "source.py").write_text(ODD)
+    text = f"""
+.domain m(kind=python, module="source", timeout="0.5", max_rows=1000)
+.decl n(x: number)
+.decl p(y: number)
+.output p
+p({"y.low" if function == "other" else "y"}) :- n(x), in(y, m:{function}(x)).
+"""
+    with opened(tmp_path, text, {"n": []}) as db:
+        refused, after = lines(db, {"insert": {"n": [[1]]}}, {"refresh": ["m"]})
+        assert refused["error"]["code"] == "domain" and message in refused["error"]["message"]
+        assert after["views"] == {} and db.rows("n") == set(), "nothing has changed"
+
+
+def test_what_a_function_prints_is_no_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "source.py").write_text(ODD)
+    text = '.domain m(kind=python, module="source") .decl n(x: number) .decl p(y: number) .output p\np(y.high) :- n(x), in(y, m:plain(x)).'
+    with opened(tmp_path, text, {"n": [(1,)]}) as db:
+        assert db.view("p") == {(2,)}
+    assert capsys.readouterr() == ("", "this is no line of watch\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("kind=pyton, module=m", "did you mean python"),
+        ("kind=python", "needs the option module"),
+        ("kind=python, module=m, timeot=3", "did you mean timeout"),
+        ("kind=python, module=m, timeout=soon", "soon is no time, like 10s or 5m"),
+        ("kind=python, module=m, refresh=0", "0 is no time"),
+        ("kind=python, module=m, retries=some", "some is no number"),
+        ("kind=python, module=m, nulls=skipp", "did you mean skip"),
+        ("kind=python, module=m, down=up", "one of refuse, stale"),
+        ("kind=python, module=m, password=x", "there is no option password"),
+        ("kind=python, module=m", "cannot be imported: FileNotFoundError"),
+    ],
+)
+def test_options_that_say_nothing(tmp_path: Path, options: str, message: str) -> None:
+    text = f".domain m({options}) .decl p(y: number) .output p\np(y) :- in(y, m:f(1))."
+    with pytest.raises(ProgramError, match=message):
+        opened(tmp_path, text, {})
+
+
 def test_a_database_is_asked_with_what_is_known(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "phones.db") as connection:
         connection.execute("CREATE TABLE book (name TEXT, number INTEGER)")

@@ -40,6 +40,7 @@ def test_conflicts_are_those_that_are_meant(caplog: pytest.LogCaptureFixture) ->
         ("in(x, y) :- in(y, x), !in(x, x).", "in(x, y) :- in(y, x), !in(x, x)."),
         (".decl constrained(updatable: number) constrained deferred(1).", ".decl constrained(updatable: number) constrained\ndeferred(1)."),
         ('.domain d(kind=sql, query.q="SELECT 1")', '.domain d(kind="sql", query.q="SELECT 1")'),
+        (".domain d(kind=file, path=p, refresh=10s)", '.domain d(kind=file, path="p", refresh="10s")'),
         (".function w:t(c: symbol) -> (x: float)", ".function w:t(c: symbol) -> (x: float)"),
         (".table d:t(c: symbol, n: number)", ".table d:t(c: symbol, n: number)"),
         ("p(x) :- q(x), x != 1.5, x<-1.", "p(x) :- q(x), x != 1.5, x < -1."),

@@ -11,7 +11,8 @@ from pathlib import Path
 from vigilog.core.errors import did_you_mean
 from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
 from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Signature, checked, with_variables
-from vigilog.domains.tables import FUNCTIONS, OPERATORS, Tables
+from vigilog.domains.options import patience
+from vigilog.domains.tables import OPERATORS, Tables
 
 _TYPES = (
     ("int", NUMBER),
@@ -24,32 +25,14 @@ _TYPES = (
 )
 
 
-class Sqlite(Tables):
-    """The tables of a SQLite file."""
+PARAMETER = re.compile(r"'[^']*'|(?<!:):([A-Za-z_]\w*)")  # :name, but not in a text, and not in a cast ::name
 
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        path = Path(with_variables(self.options["url"]).removeprefix("sqlite:///"))
-        if not path.is_file():
-            raise DomainError(self.name, f"there is no database {path}")
-        try:
-            uri = f"file:{path}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True, timeout=float(self.options.get("timeout", TIMEOUT)))) as connection:
-                yield connection
-        except sqlite3.Error as reason:
-            raise DomainError(self.name, str(reason)) from None
+
+class Database(Tables):
+    """The tables of a database, and the statements that the options state."""
 
     def fixed(self, function: str) -> int:
         return 1 if function == "query" else super().fixed(function)
-
-    def columns(self, table: str) -> Columns:
-        with self._connected() as connection:
-            found = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
-            there = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
-        if not found:
-            hint = did_you_mean(table, there) or f"there are {', '.join(there) or 'none'}"
-            raise DomainError(self.name, f"there is no table {table} ({hint})")
-        return tuple((name, _type_of(type_)) for name, type_ in found)
 
     def signature(self, function: str, fixed: Sequence[str]) -> Signature:
         if function != "query":
@@ -66,16 +49,41 @@ class Sqlite(Tables):
         if name not in stated:
             hint = did_you_mean(name, stated) or f"there are {', '.join(stated) or 'none'}"
             raise DomainError(self.name, f"there is no query {name} ({hint})")
-        return stated[name], list(dict.fromkeys(re.findall(r":([A-Za-z_]\w*)", stated[name])))
+        return stated[name], list(dict.fromkeys(filter(None, PARAMETER.findall(stated[name]))))
+
+
+class Sqlite(Database):
+    """The tables of a SQLite file."""
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        path = Path(with_variables(self.options["url"]).removeprefix("sqlite:///"))
+        if not path.is_file():
+            raise DomainError(self.name, f"there is no database {path}")
+        try:
+            uri = f"file:{path}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True, timeout=patience(self.options, TIMEOUT))) as connection:
+                yield connection
+        except sqlite3.Error as reason:
+            raise DomainError(self.name, str(reason)) from None
+
+    def columns(self, table: str) -> Columns:
+        with self._connected() as connection:
+            found = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
+            there = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
+        if not found:
+            hint = did_you_mean(table, there) or f"there are {', '.join(there) or 'none'}"
+            raise DomainError(self.name, f"there is no table {table} ({hint})")
+        return tuple((name, _type_of(type_)) for name, type_ in found)
 
     def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
         signature = self.signature(function, fixed)
-        results = ", ".join(_quoted(name) for name, _ in signature.results)
+        results = ", ".join(quoted(name) for name, _ in signature.results)
         if function == "query":
             text, names = self._statement(fixed[0])
         else:
-            test = f" WHERE {_quoted(fixed[1])} {OPERATORS[function][0]} :value" if function != "all" else ""
-            text, names = f"SELECT {results} FROM {_quoted(fixed[0])}{test}", ["value"] if test else []
+            test = f" WHERE {quoted(fixed[1])} {OPERATORS[function][0]} :value" if function != "all" else ""
+            text, names = f"SELECT {results} FROM {quoted(fixed[0])}{test}", ["value"] if test else []
         with self._connected() as connection:
             answers = [connection.execute(text, dict(zip(names, row, strict=True))).fetchall() for row in arguments]
         typed = [[_values(signature.results, row) for row in rows] for rows in answers]
@@ -98,8 +106,5 @@ def _type_of(name: str) -> Type:
     return next((type_ for word, type_ in _TYPES if word in name), SYMBOL)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-__all__ = ["FUNCTIONS", "Sqlite"]

@@ -8,15 +8,19 @@ import importlib.util
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from vigilog.core.errors import did_you_mean
 from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
-from vigilog.domains.domain import Columns, DomainError, Options, Signature, checked
+from vigilog.domains.domain import MAX_ROWS, TIMEOUT, Columns, DomainError, Options, Signature, checked
+from vigilog.domains.options import patience
+from vigilog.domains.patience import Impatient, each
 
 TYPES: dict[object, Type] = {
     int: NUMBER,
@@ -26,6 +30,7 @@ TYPES: dict[object, Type] = {
     datetime.date: DATE,
     datetime.datetime: TIMESTAMP,
 }
+COLLECTIONS = (list, set, frozenset, tuple, Collection, Generator, Iterable, Iterator, Sequence, AbstractSet)  # of answers
 
 
 class Module:
@@ -49,15 +54,25 @@ class Module:
 
     def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
         call, signature = self._function(function), self.signature(function, fixed)
-        found = []
-        for row in arguments:
-            try:
-                answer = call(*row)
-                rows = [_cells(one, signature) for one in _several(answer)]
-            except Exception as reason:
-                raise DomainError(self.name, f"{function} raises {type(reason).__name__}: {reason}") from reason
-            found.append(checked(self.name, function, signature.results, rows, self.options))
-        return found
+        most = int(self.options.get("max_rows", MAX_ROWS))
+
+        def answered(row: Row) -> set[Row]:
+            answers = list(islice(_several(call(*row)), most + 1))  # a generator may have no end
+            if len(answers) > most:
+                raise DomainError(self.name, f"{function} gives more rows than max_rows, which is {most}")
+            return checked(self.name, function, signature.results, [_cells(one, signature) for one in answers], self.options)
+
+        return self._patiently(function, answered, arguments)
+
+    def _patiently(self, what: str, action: Callable[[Row], set[Row]], arguments: Sequence[Row]) -> list[set[Row]]:
+        try:
+            return each(action, arguments, patience(self.options, TIMEOUT))
+        except DomainError:
+            raise
+        except Impatient as reason:
+            raise DomainError(self.name, f"{what}: {reason}") from None
+        except (Exception, SystemExit) as reason:
+            raise DomainError(self.name, f"{what} raises {type(reason).__name__}: {reason}") from reason
 
     def _module(self) -> ModuleType:
         """The module, read from its file: beside the program, or in a folder of that name."""
@@ -69,9 +84,15 @@ class Module:
                 assert spec is not None and spec.loader is not None, "a path has a loader"
                 module = importlib.util.module_from_spec(spec)
                 sys.modules[spec.name] = module  # dataclasses look their module up
-                exec(compile(text, str(path), "exec"), module.__dict__)
+                each(
+                    lambda code: exec(code, module.__dict__),
+                    [compile(text, str(path), "exec")],
+                    patience(self.options, TIMEOUT),
+                )
                 self.loaded = (text, module)
-        except Exception as reason:
+        except Impatient as reason:
+            raise DomainError(self.name, f"{path} cannot be imported: {reason}") from None
+        except (Exception, SystemExit) as reason:
             raise DomainError(self.name, f"{path} cannot be imported: {type(reason).__name__}: {reason}") from reason
         return self.loaded[1]
 
@@ -91,7 +112,7 @@ class Module:
 
     def _results(self, function: str, hint: object) -> tuple[Columns, bool]:
         inner = typing.get_args(hint)
-        element = inner[0] if inner and typing.get_origin(hint) in (list, set, frozenset, tuple, Iterable, Sequence) else hint
+        element = inner[0] if inner and typing.get_origin(hint) in COLLECTIONS else hint
         if dataclasses.is_dataclass(element) and isinstance(element, type):
             hints = typing.get_type_hints(element)
             return tuple((field.name, self._type(function, field.name, hints[field.name])) for field in dataclasses.fields(element)), True
@@ -104,7 +125,8 @@ class Module:
 def _several(answer: object) -> Iterable[object]:
     """A set of answers; a single value is a set of one."""
     single = (
-        isinstance(answer, str | int | float | bool | datetime.date | Decimal)
+        answer is None
+        or isinstance(answer, str | bytes | int | float | bool | datetime.date | Decimal | dict)
         or dataclasses.is_dataclass(answer)
         or hasattr(answer, "_fields")
     )
@@ -112,4 +134,11 @@ def _several(answer: object) -> Iterable[object]:
 
 
 def _cells(one: object, signature: Signature) -> Sequence[object]:
-    return tuple(getattr(one, name) for name, _ in signature.results) if signature.row else (one,)
+    """The values of an answer: a row has its fields, or is a plain tuple of their values."""
+    if not signature.row:
+        return (one,)
+    if isinstance(one, tuple) and not hasattr(one, "_fields"):
+        return one
+    if missing := [name for name, _ in signature.results if not hasattr(one, name)]:
+        raise ValueError(f"an answer is a {type(one).__name__} without {', '.join(missing)}")
+    return tuple(getattr(one, name) for name, _ in signature.results)

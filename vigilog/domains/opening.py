@@ -5,31 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from vigilog.core.errors import did_you_mean
 from vigilog.core.values import type_named
 from vigilog.domains.databases import Sqlite
-from vigilog.domains.domain import Columns, Domain, DomainError, Options, Signature
+from vigilog.domains.domain import Columns, Domain, DomainError, Options, Signature, with_variables
 from vigilog.domains.files import Files
 from vigilog.domains.modules import Module
+from vigilog.domains.options import check_options
+from vigilog.domains.postgres import Postgres
 from vigilog.domains.rest import Rest
-
-KINDS: dict[str, tuple[str, ...]] = {"sql": ("url",), "file": ("path",), "python": ("module",), "rest": ("url",)}
-GENERAL = ("timeout", "retries", "nulls", "max_rows", "down", "beside", "user", "password")
 
 
 def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, str], ...]]) -> Domain:
     """A domain, by what the program says of it; `stated` are the columns of its tables, and what its functions take and give, by their names."""
-    kind = options.get("kind", "")
-    if kind not in KINDS:
-        hint = did_you_mean(kind, KINDS) or f"kinds are {', '.join(KINDS)}"
-        raise DomainError(name, f"there is no kind {kind or 'stated'} ({hint})")
-    for key in options:
-        if key not in ("kind", *KINDS[kind], *GENERAL) and not key.startswith("query."):
-            hint = did_you_mean(key, (*KINDS[kind], *GENERAL)) or f"there are {', '.join((*KINDS[kind], *GENERAL))}"
-            raise DomainError(name, f"there is no option {key} ({hint})")
-    for key in KINDS[kind]:
-        if key not in options:
-            raise DomainError(name, f"a domain of kind {kind} needs the option {key}")
+    kind = check_options(name, options)
     tables: dict[str, Columns] = {key: _columns(name, said) for key, said in stated.items() if ("->", "") not in said}
     match kind:
         case "file":
@@ -39,8 +27,11 @@ def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, st
         case "rest":
             return Rest(name, options, {key: _signature(name, said) for key, said in stated.items() if ("->", "") in said})
         case _:
-            if not options["url"].startswith(("sqlite:", "${")):
-                raise DomainError(name, 'url must be like "sqlite:///file.db"')
+            url = with_variables(options["url"]) if options["url"].startswith("${") else options["url"]
+            if url.startswith(("postgresql:", "postgres:", "jdbc:postgresql:")):
+                return Postgres(name, options, tables)
+            if not url.startswith("sqlite:///"):
+                raise DomainError(name, 'url must be like "sqlite:///file.db" or "postgresql://host/database"')
             return Sqlite(name, options, tables)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from vigilog.core.errors import did_you_mean
 from vigilog.core.values import Row
 from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Options, Signature, checked, with_variables
+from vigilog.domains.options import patience
 
 
 class Rest:
@@ -32,7 +33,7 @@ class Rest:
         names, tries = [name for name, _ in signature.parameters], 1 + int(self.options.get("retries", 0))
         address = f"{with_variables(self.options['url']).rstrip('/')}/{function}"
         found = []
-        with httpx.Client(timeout=float(self.options.get("timeout", TIMEOUT))) as client:
+        with httpx.Client(timeout=patience(self.options, TIMEOUT)) as client:
             for row in arguments:
                 texts = {name: type_.text(cell) for (name, type_), cell in zip(signature.parameters, row, strict=True)}
                 found.append(self._answer(client, address, texts, signature.results, tries))

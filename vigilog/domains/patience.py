@@ -1,0 +1,73 @@
+"""Code of others, run with patience that has an end: it may hang, never stop giving, end the process or print, and none of that concerns who asked."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
+from typing import Generic, TypeVar
+
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+
+
+class Impatient(Exception):
+    """Something took longer than it may."""
+
+
+def each(action: Callable[[Given], Found], given: Iterable[Given], seconds: float) -> list[Found]:
+    """What an action gives for each of some values; each may take some seconds. What it prints goes to standard error, for standard output is ours.
+
+    >>> each(lambda x: x + 1, [1, 2], 5)
+    [2, 3]
+    >>> each(lambda x: time.sleep(x), [0, 60], 0.05)
+    Traceback (most recent call last):
+    ...
+    vigilog.domains.patience.Impatient: it takes longer than 0.05 s
+    """
+    run = _Run(action, given)
+    thread = threading.Thread(target=run.all, daemon=True, name="vigilog domain")
+    with redirect_stdout(sys.stderr):
+        thread.start()
+        for left in run.waiting(seconds):
+            thread.join(left)
+            if not thread.is_alive():
+                break
+        else:
+            _stop(thread)
+            raise Impatient(f"it takes longer than {seconds:g} s")
+    if run.failure is not None:
+        raise run.failure
+    return run.found
+
+
+class _Run(Generic[Given, Found]):
+    """Actions one after the other, in a thread of their own, which is abandoned if one of them hangs."""
+
+    def __init__(self, action: Callable[[Given], Found], given: Iterable[Given]) -> None:
+        self.action, self.given = action, given
+        self.found: list[Found] = []
+        self.failure: BaseException | None = None
+        self.began = time.monotonic()  # the action that runs now
+
+    def all(self) -> None:
+        try:
+            for one in self.given:
+                self.began = time.monotonic()
+                self.found.append(self.action(one))
+        except BaseException as reason:
+            self.failure = reason
+
+    def waiting(self, seconds: float) -> Iterator[float]:
+        """How long to wait, again and again, while the action that runs has time left."""
+        while (left := self.began + seconds - time.monotonic()) > 0:
+            yield left
+
+
+def _stop(thread: threading.Thread) -> None:
+    """Ends a loop of Python code in a thread that nobody waits for; code that waits for something ends when that comes."""
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
