@@ -10,6 +10,8 @@ import pytest
 import vigilog
 from vigilog.core.errors import DataError, ProgramError
 from vigilog.core.sets import Set
+from vigilog.engine.database import Database
+from vigilog.engine.watch import watch
 from vigilog.language import classes
 from vigilog.language.check import check
 from vigilog.language.parser import read_program
@@ -185,3 +187,19 @@ p(g, n) :- setof(x, q(g, x), s), twice(s, n).
     with vigilog.open(data=tmp_path / "data") as db:
         assert db.view("p") == {("a", 212)}
         assert db.verify().problems == []
+
+
+def test_a_lost_row_below_a_setof_has_its_reason() -> None:
+    """What such a proof rests on reads a relation of bindings, or is an aggregate inside a disjunction."""
+    text = """
+        .decl e(x: number, y: number) .input e .decl d(x: number) .input d
+        .decl p(x: number, s: set<number>) .output p
+        p(x, s) :- setof(y / 2, (e(x, y), !d(y)), s), (d(x) ; 1 = min i : { e(x, y), i = y / 2, (i > 0 ; d(y)) }).
+        .decl q(x: number) .output q
+        q(x) :- e(x, _), (d(x) ; 2 = count : { e(x, _) }).
+    """
+    with Database(check(text).program, {"e": [(1, 2), (1, 6)], "d": []}) as database:
+        (answer,) = watch(database, ['{"delete": {"e": [[1, 2]]}}'], why=True)
+        proofs = {name: change["why"]["minus"] for name, change in answer["views"].items()}
+        assert {name: [proof["literal"] for proof in found] for name, found in proofs.items()} == {"p": ["p(1, {1, 3})"], "q": ["q(1)"]}
+        assert '"broken": true' in json.dumps(proofs["p"]) and '"broken": true' in json.dumps(proofs["q"])

@@ -48,7 +48,7 @@ def _another(cell: Any) -> Any:
 @examples(18)
 @given(st.data())
 def test_every_row_has_a_proof(data: st.DataObject) -> None:
-    text, facts = data.draw(programs(sets=False))
+    text, facts = data.draw(programs())
     program = check(text).program
     with Database(program, facts, data.draw(STRATEGY)) as database:
         judge = Judge(database.program, stated(database))
@@ -67,7 +67,7 @@ def from_json(types: Sequence[Type], rows: list[list[Any]]) -> list[Row]:
 @examples(18)
 @given(st.data())
 def test_every_change_has_its_reason(data: st.DataObject) -> None:
-    text, facts = data.draw(programs(sets=False))  # what proofs rest on below a setof is not asked again yet
+    text, facts = data.draw(programs())
     program = check(text).program
     stream: list[Any] = data.draw(changes(facts))
     with Database(program, facts, data.draw(STRATEGY)) as database:
@@ -87,7 +87,7 @@ def test_every_change_has_its_reason(data: st.DataObject) -> None:
 @given(st.data())
 def test_a_proof_rests_on_its_lineage(data: st.DataObject) -> None:
     """Over the rows of base relations that its questions have read, a row has a proof if and only if it has one over all."""
-    text, facts = data.draw(programs(sets=False))
+    text, facts = data.draw(programs())
     with Database(check(text).program, facts, "external") as database:
         judge = Judge(database.program, stated(database))
         for name in sorted(set(database.plain.relations) - set(database.homes.values())):

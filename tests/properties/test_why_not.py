@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
@@ -25,7 +24,7 @@ from vigilog.language.syntax import Atom, Literal, is_fact
 @examples(12)
 @given(st.data())
 def test_what_is_said_is_true(data: st.DataObject) -> None:
-    text, facts = data.draw(programs(sets=False))
+    text, facts = data.draw(programs())
     program = check(text).program
     with Database(program, facts, data.draw(STRATEGY)) as database:
         judge = Judge(database.program, stated(database))
@@ -39,7 +38,7 @@ def test_what_is_said_is_true(data: st.DataObject) -> None:
                 for node in _nodes(found):
                     assert_true(node, judge)
             for present in sorted(judge.state[name])[:1]:
-                assert database.why_not(f"{name}({', '.join(map(json.dumps, present))})") is None
+                assert database.why_not(f"{name}({', '.join(map(show_constant, present))})") is None
 
 
 def assert_true(said: WhyNot, judge: Judge) -> None:

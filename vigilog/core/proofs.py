@@ -19,8 +19,8 @@ DEEP, LARGE = 60, 1000  # a proof that is deeper, or has more lines, is told in 
 class Proof:
     """A literal that holds: stated, computed or absent (no rule), or derived by a rule from other literals that hold.
 
-    `relation` and `row` are those of an atom; `reads` says of what is no atom that it depends on relations all the same (negation, aggregates); `broken` marks
-    what does not hold any more. Proofs share their parts: as a tree, one can be exponentially larger than as steps.
+    `relation` and `row` are those of an atom; `asked` is what is no atom and depends on relations all the same (negation, aggregates), as the language has it, so that
+    it can be asked again; `broken` marks what does not hold any more. Proofs share their parts: as a tree, one can be exponentially larger than as steps.
     """
 
     literal: str
@@ -29,7 +29,7 @@ class Proof:
     because: tuple[Proof, ...] = ()
     relation: str = ""
     row: tuple[Any, ...] | None = None
-    reads: bool = False
+    asked: object = None
     broken: bool = False
     depth: int = field(init=False, default=1)  # how many literals stand one above the other
     size: int = field(init=False, default=1)  # how many literals it has as a tree, if they are not too many

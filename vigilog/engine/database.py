@@ -9,13 +9,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from vigilog.conditions import MOST_ROUNDS
 from vigilog.conditions.constraints import Violation
 from vigilog.conditions.timing import Key, Waiting, next_due
 from vigilog.core.delta import Delta, Keyed
-from vigilog.core.errors import DataError, ProgramError, VigilogError
+from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.named import records
 from vigilog.core.proofs import Proof
 from vigilog.core.reports import Report as AlertReport
@@ -36,9 +36,9 @@ from vigilog.executors.views import Views
 from vigilog.executors.watch import Report, TooManyRows, Watch
 from vigilog.executors.whynot import why_not
 from vigilog.files.place import Place
-from vigilog.language.goal import parse_atom, parse_goal
+from vigilog.language.goal import goal_of_body, parse_atom, parse_goal
 from vigilog.language.strata import components
-from vigilog.language.syntax import Program
+from vigilog.language.syntax import Literal, Program
 from vigilog.rewriting.maintenance.strategies import COUNTED, EXTERNAL, MATERIALIZED
 from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on, kept_by_none, recursive_relations
 
@@ -431,13 +431,12 @@ class Database:
     def _holds(self, leaf: Proof) -> bool:
         if leaf.row is not None:
             return bool(self.base[leaf.relation].among([leaf.row]))
-        if not leaf.reads:
+        if leaf.asked is None:
             return True
-        try:
-            goal = parse_goal(self.program, leaf.literal)
-        except ProgramError:  # it reads relations that passes have made
-            goal = parse_goal(self.plain, leaf.literal)
-        return bool(self.views.answers(goal))
+        asked = cast(
+            Literal, leaf.asked
+        )  # which no text of it may say: it may read relations that passes have made, or compute what has no value
+        return bool(self.views.answers(goal_of_body(self.plain, (asked,), ())))
 
     def check(self) -> list[dict[str, Any]]:
         """The present violations of all constraints, whether they are enforced or not, by priority and name: the rows, and why they hold."""

@@ -143,7 +143,7 @@ class _Search:
             if literal.relation in self.reasoner.derived:
                 return self.found[literal.relation, row]
             return Proof(_fact(self.program, literal.relation, row), relation=literal.relation, row=row)
-        return Proof(show_literal(literal), reads=any(True for _ in atoms((literal,))))
+        return Proof(show_literal(literal), asked=literal if any(True for _ in atoms((literal,))) else None)
 
     def earlier(self, atom: Atom, relation: str, number: int) -> bool:
         """Whether an atom's row was derived before another row."""
