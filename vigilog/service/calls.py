@@ -17,7 +17,7 @@ from vigilog.core.errors import DataError, Refused
 from vigilog.core.named import objects
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Type, sorted_rows
-from vigilog.engine.step import Outcome
+from vigilog.engine.outcome import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.engine.watch import alerts_json
 from vigilog.folder.positions import remembered
