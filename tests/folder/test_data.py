@@ -133,7 +133,7 @@ def test_definitions(folder: Path) -> None:
 
 def test_status_and_verify(folder: Path) -> None:
     said = vigilog(folder, "status", "d").out
-    assert re.search(r"^edge +base +2 +resident$", said, re.MULTILINE)
+    assert re.search(r"^edge +base +2 +resident +about 320 bytes$", said, re.MULTILINE)
     assert re.search(r"^closure +view +3 +resident +materialized: closure is recursive", said, re.MULTILINE)
     found = json.loads(vigilog(folder, "status", "d", "--json").out)
     assert (found["tx"], found["format"], found["outbox_changes"]) == (0, FORMAT, 0)

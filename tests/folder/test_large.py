@@ -18,7 +18,9 @@ from vigilog.folder import book as ledger
 from vigilog.folder import large
 from vigilog.folder.durable import Durable
 from vigilog.folder.opening import open_program
+from vigilog.folder.residency import fitting, machine_memory, size
 from vigilog.language.check import check
+from vigilog.language.parser import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +67,7 @@ def test_a_transaction_of_many_rows(spark: SparkSession, tmp_path: Path, monkeyp
 def test_where_relations_are(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A relation that grows over the budget leaves the file; one that fits again comes back with the next snapshot."""
     monkeypatch.setattr(large, "MANY_ROWS", 10)
-    budget = large.size(open_program(PROGRAM).program.relations["item"].types, 30)
+    budget = size(open_program(PROGRAM).program.relations["item"].types, 30)
     with open_program(PROGRAM, data=tmp_path / "data", memory=budget, strategy="counted") as db:
         for start in range(0, 60, 12):
             db.apply({"insert": {"item": [(number, 3) for number in range(start, start + 12)]}})
@@ -78,6 +80,49 @@ def test_where_relations_are(spark: SparkSession, tmp_path: Path, monkeypatch: p
         assert len(db.view("some")) == 11 and db.verify().problems == []
     with open_program(data=tmp_path / "data") as db:
         assert len(db.rows("item")) == 11
+
+
+PLACED = """
+.decl orders(i: number, n: number)
+.input orders(IO=parquet)
+.decl items(i: number, n: number)
+.input items(IO=parquet)
+.decl both(i: number)
+.output both
+both(i) :- orders(i, n), items(i, n).
+"""
+
+
+@pytest.mark.parametrize("most", [20, 1_000_000], ids=["in-parts", "at-once"])
+@pytest.mark.parametrize(("room", "far"), [(130, set()), (129, {"orders"}), (29, {"items", "orders"})])
+def test_the_smallest_are_resident(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, room: int, far: set[str]
+) -> None:
+    """All base relations have one budget together; what is read for the file leaves nothing in the warehouse."""
+    monkeypatch.setattr(large, "MOST_ROWS", most)
+    many(tmp_path, 100).rename(tmp_path / "orders.parquet")
+    many(tmp_path, 30).rename(tmp_path / "items.parquet")
+    types = check(parse(PLACED)).program.relations["orders"].types
+    with open_program(f"{PLACED}\n", tmp_path, data=tmp_path / "data", memory=size(types, room)) as db:
+        assert db.large == far and left(db) == {f"{name}/snapshot-0" for name in far}
+        assert db.view("both") == {(number,) for number in range(30)}
+        assert {relation.name: relation.size for relation in db.status().relations if relation.kind == "base"} == {
+            "orders": size(types, 100),
+            "items": size(types, 30),
+        }
+        assert db.apply({"delete": {"items": [(3, 3)]}})["both"].minus == {(3,)} and db.verify().problems == []
+
+
+def test_the_budget_is_a_share_of_the_machine(tmp_path: Path) -> None:
+    with open_program(PROGRAM, data=tmp_path / "data") as db:
+        assert db.store.memory == machine_memory() // 4
+    with open_program(data=tmp_path / "data", memory="50%") as db:
+        assert db.store.memory == machine_memory() // 2
+    with pytest.raises(UsageError, match="a share"):
+        open_program(data=tmp_path / "data", memory="much")
+    with open_program(data=tmp_path / "data") as db:
+        assert db.store.memory == machine_memory() // 2, "it is remembered, and what was wrong is not"
+    assert fitting({"one": 5, "two": 6, "three": 1}, 11) == {"one", "three"}
 
 
 def test_what_nothing_names_is_removed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,12 @@ def init(
         str | None, typer.Option(metavar="PLACE", help="Where Spark keeps what is large.", show_default="below the data folder")
     ] = None,
     memory: Annotated[
-        int | None, typer.Option(min=0, metavar="MIB", help="How large a relation may be to be resident.", show_default="256")
+        str | None,
+        typer.Option(
+            metavar="MIB|SHARE",
+            help="What base relations in the file together may take, smallest first; others are on Spark.",
+            show_default="25% of the machine's memory",
+        ),
     ] = None,
     retain: Annotated[
         list[str] | None,
@@ -70,6 +75,7 @@ def init(
     ] = None,
 ) -> None:
     """Makes a data folder for a program. If it has another program already, shows what would change; --define changes it."""
+    from vigilog.cli.status import residency
     from vigilog.folder.lines import definition_json
     from vigilog.folder.opening import open_program
     from vigilog.store.file import NAME
@@ -85,7 +91,7 @@ def init(
             define=define,
             retain={key: _number(key, value) for key, value in pairs(retain, "--retain").items()} or None,
             warehouse=warehouse,
-            memory=None if memory is None else memory * 2**20,
+            memory=int(memory) * 2**20 if memory and memory.isdecimal() else memory,
             report=shown.report,
         )
     with db:
@@ -94,6 +100,8 @@ def init(
             print(db.redefined)
             print(to_line(definition_json(db, db.redefinition)))
         print(f"{data}: {counted(len(db.program.relations), 'relation')} and {counted(len(db.program.rules), 'rule')}, transaction {db.tx}")
+        if db.large:
+            print(residency(db.status()))
         if new and facts is None and db.program.directed("input"):
             print("it begins empty: fill it with vigilog load or tell, or make it with -F FACTS", file=sys.stderr)
 

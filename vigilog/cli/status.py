@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vigilog.core.errors import counted
-from vigilog.folder.status import RelationStatus, Status
+from vigilog.folder.status import ON_SPARK, RESIDENT, RelationStatus, Status
 
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
@@ -23,11 +23,25 @@ def status_text(found: Status) -> str:
         ("history", f"{found.history}, format {found.format}, program version {found.program}"),
         ("outbox", f"{counted(found.outbox_changes, 'change')}, {size(found.outbox_bytes)}; retained: {retained}"),
         ("file", size(found.file_bytes)),
-        ("warehouse", f"{found.warehouse} (a relation over {size(found.memory)} is kept there only)"),
+        ("warehouse", found.warehouse),
+        ("memory", residency(found)),
         *(("trouble", trouble) for trouble in found.troubles),
     ]
     rows = [("relation", "kind", "rows", "where", "snapshot", "kept"), *(_line(relation) for relation in found.relations)]
     return "\n".join([*table(about), "", *table(rows)])
+
+
+def residency(found: Status) -> str:
+    """How much base relations in the file take of what they may take, and what it would take to have the others there."""
+    base = [relation for relation in found.relations if relation.size is not None]
+    taken = sum(relation.size or 0 for relation in base if relation.residency == RESIDENT)
+    far = [relation for relation in base if relation.residency == ON_SPARK]
+    text = f"resident base relations take about {size(taken)} of {size(found.memory)}"
+    if not far:
+        return text
+    needed = -(-(taken + sum(relation.size or 0 for relation in far)) // 2**20)
+    names = ", ".join(relation.name for relation in far)
+    return f"{text}, smallest first; on Spark: {names} (--memory {needed} would be enough for all)"
 
 
 def _line(relation: RelationStatus) -> tuple[str, ...]:
@@ -35,6 +49,7 @@ def _line(relation: RelationStatus) -> tuple[str, ...]:
     if relation.snapshot is not None and relation.snapshot_age is not None:
         snapshot = f"at {relation.snapshot}, {age(relation.snapshot_age)} old, {counted(relation.behind or 0, 'row')} changed since"
     kept = f"{relation.strategy}: {relation.reason}" if relation.strategy else ""
+    kept = f"about {size(relation.size)}" if relation.size else kept
     rows = "" if relation.rows is None else f"{relation.rows:,}"
     return relation.name, relation.kind, rows, relation.residency, snapshot, kept
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -46,10 +46,11 @@ from vigilog.folder.backup import backup
 from vigilog.folder.book import DEFINITION
 from vigilog.folder.definitions import changed_statements, defined, dropped
 from vigilog.folder.file_database import FileDatabase
-from vigilog.folder.large import MEMORY, Large, Way, default_warehouse
+from vigilog.folder.large import Large, Way, default_warehouse
 from vigilog.folder.queries import Followable, Queries
 from vigilog.folder.reading.states import Question, Readers, State, affordable, reading
 from vigilog.folder.redefine import Definition
+from vigilog.folder.residency import SHARE, budget_of, size
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
 from vigilog.language.conditions import Integrity
@@ -88,7 +89,7 @@ class Durable(FileDatabase):
         define: bool = False,
         retain: Mapping[str, float] | None = None,
         warehouse: str | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
         report: Report | None = None,
         cascade: int = MOST_ROUNDS,
     ) -> None:
@@ -134,7 +135,7 @@ class Durable(FileDatabase):
                 self.file.put("given", json.dumps(sorted(facts)))
             elif known == text and places not in ("", written):
                 self.move_program(current)
-            self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), self.file.get("memory", MEMORY))
+            self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), budget_of(self.file.get("memory", SHARE)))
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
             made = self.compile(current)
@@ -161,11 +162,16 @@ class Durable(FileDatabase):
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
         found: dict[str, Iterable[Row]] = {}
         look(facts.values())
+        places = []
         for name, source in facts.items():
             if not isinstance(source, Place) or choose("auto", [source]).engine == "embedded":
                 found[name] = read(source)
-                continue
-            rows = self.store.begin(made, source)
+            else:
+                places.append(source)
+        if not places:
+            return found
+        counted = {name: size(made.program.relations[name].types, len(rows)) for name, rows in found.items() if isinstance(rows, Sized)}
+        for name, rows in self.store.begin(made, places, counted).items():
             if isinstance(rows, Written):
                 self.store.keep(name, rows, 0)
                 self.large |= {name}

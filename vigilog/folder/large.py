@@ -26,12 +26,13 @@ from vigilog.executors.allowance import TooDear
 from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
+from vigilog.folder.residency import fitting, size
 from vigilog.language.syntax import Program
 from vigilog.rewriting.maintenance.plan import plan
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark.session import surviving
-from vigilog.spark.snapshots import Written, folders, remove
+from vigilog.spark.snapshots import Written, folders, read_rows, remove
 
 if TYPE_CHECKING:
     from vigilog.engine.compiled import Compiled
@@ -43,16 +44,10 @@ Way = Literal[
     "add", "upsert", "delete_key", "equal"
 ]  # rows come; take the place of those with their key; are keys whose rows go; are all there is
 
-MEMORY = 256 * 2**20  # bytes that one relation may take to be resident
 FEW_ROWS = 100_000  # up to so many changed rows pass through this process
 MOST_ROWS = 1_000_000  # up to so many can be looked at here
 MANY_ROWS = 10_000  # so many rows come to a relation before it is looked at whether it has outgrown the budget
 LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relation that is not resident gets a new one
-
-
-def size(types: Sequence[Type], rows: int) -> int:
-    """About how many bytes rows take in tables and their indexes."""
-    return rows * 2 * (16 + sum(32 if type_.kind == "symbol" else 8 for type_ in types))
 
 
 @dataclass(frozen=True)
@@ -218,16 +213,27 @@ class Large:
         self._place(done)
         return done
 
+    def sizes(self) -> dict[str, int]:
+        """About how many bytes each resident base relation takes."""
+        db, large = self.db, self.db.large
+        return {name: size(db.program.relations[name].types, db.kept_rows(home)) for name, home in db.homes.items() if name not in large}
+
     def _place(self, rows: Mapping[str, int]) -> None:
         """Relations with a new snapshot that have outgrown the budget leave the file; ones that fit again, with room to grow, come back."""
-        sizes = {name: size(self.db.program.relations[name].types, number) for name, number in rows.items()}
-        large = self.db.large
-        out = {name for name in rows.keys() - large if sizes[name] > self.memory}
-        back = {name for name in rows.keys() & large if sizes[name] <= self.memory // 2}
+        large, sizes = self.db.large, self.sizes()
+        anew = {name: size(self.db.program.relations[name].types, number) for name, number in rows.items()}
+        out = rows.keys() - large - fitting(sizes | {name: anew[name] for name in rows.keys() - large}, self.memory)
+        back = rows.keys() & large & fitting(sizes | anew, self.memory // 2)
         if out or back:
-            found = {name: self.db.rows(name) for name in back}
+            found = {name: self._snapshot_rows(name) for name in back}
             with self.db.swapping():
                 self.db.move((large | out) - back, found)
+
+    def _snapshot_rows(self, relation: str) -> Iterable[Row]:
+        """The rows of a relation whose snapshot was just taken, few at a time."""
+        found = self.snapshot(relation)
+        assert found is not None, "it was just taken"
+        return read_rows(self.db.program.relations[relation].types, found[0].location)
 
     def compact_if_due(self, changes: Mapping[str, Delta]) -> None:
         """Takes a new snapshot of relations whose tail has grown long, and of those that have outgrown the budget."""
@@ -237,19 +243,20 @@ class Large:
             if name in large:
                 self.grown[name] = self.grown.get(name, 0) + len(delta.plus) + len(delta.minus)
                 due += [name] if self.grown[name] > LONG_TAIL else []
-            elif self._outgrown(name, delta):
-                due.append(name)
+            elif self._is_counted(name, delta):
+                sizes = self.sizes()
+                due += [other for other in sizes.keys() - fitting(sizes, self.memory) if other not in due]
         if due and SPARK.installed:  # else they stay resident, however large they are
             self.compact(due)
 
-    def _outgrown(self, name: str, delta: Delta) -> bool:
-        """Whether a resident relation has grown over the budget. It is counted only now and then."""
+    def _is_counted(self, name: str, delta: Delta) -> bool:
+        """Whether so many rows have come to a resident relation that it is time to look whether all fit. They are counted only now and then."""
         types = self.db.program.relations[name].types
         self.added[name] = self.added.get(name, 0) + len(delta.plus) - len(delta.minus)
         if self.added[name] < max(MANY_ROWS, self.memory // size(types, 16)):
             return False
         self.added[name] = 0
-        return size(types, self.db.kept_rows(self.db.homes[name])) > self.memory
+        return True
 
     def clear_old(self, home: str, kept: Sequence[Written]) -> None:
         """Removes snapshots that are older than these, unless somebody reads a state of before. One that was just replaced stays until it is replaced again, for other processes."""
@@ -260,7 +267,7 @@ class Large:
     def sweep(self) -> None:
         """Removes what nothing names: changes of transactions that were not committed, and relations that there are no more."""
         named = self.db.book.named("location")
-        for location in [location for kind in ("plus", "minus") for location in folders(self.warehouse, "*", kind)]:
+        for location in [location for kind in ("plus", "minus", "load") for location in folders(self.warehouse, "*", kind)]:
             if location.removeprefix(f"{self.root}/") not in named:
                 remove(location)
         known = {location.removeprefix(f"{self.root}/").split("/")[0] for location in folders(self.warehouse, "*", "snapshot")}
@@ -271,14 +278,27 @@ class Large:
     # -- loads
 
     @surviving()
-    def begin(self, made: Compiled, place: Place) -> Iterable[Row] | Written:
-        """The rows of a source that a new database begins with, or, if they are too many to be resident, a snapshot of them."""
+    def begin(self, made: Compiled, places: Sequence[Place], others: Mapping[str, int]) -> dict[str, Iterable[Row] | Written]:
+        """The rows of sources that a new database begins with, or, of those that do not fit beside the smaller ones and the sizes of `others`, snapshots.
+
+        Many rows do not come here through the memory of Spark's driver: Spark writes them, sorted as their table is, and they are read few at a time.
+        """
         with closing(self._bulk(made)) as bulk:
-            home = made.homes[place.relation]
-            found = bulk.load(home, place)
-            if size(place.types, found.rows) <= self.memory:
-                return found.collect()
-            return bulk.write(home, found.exact, self.warehouse, "snapshot-0", found.rows)
+            loaded = {place.relation: bulk.load(made.homes[place.relation], place) for place in places}
+            resident = fitting(
+                {**others, **{place.relation: size(place.types, loaded[place.relation].rows) for place in places}}, self.memory
+            )
+            begun: dict[str, Iterable[Row] | Written] = {}
+            for place in places:
+                name, home, found = place.relation, made.homes[place.relation], loaded[place.relation]
+                if name in resident and found.rows <= MOST_ROWS:
+                    begun[name] = bulk.sorted(home, found)
+                elif name in resident:
+                    written = bulk.write(home, bulk.ordered(home, found), self.warehouse, "load", found.rows)
+                    begun[name] = _passing(place.types, written.location)
+                else:
+                    begun[name] = bulk.write(home, found.exact, self.warehouse, "snapshot-0", found.rows)
+            return begun
 
     @surviving()
     def change(
@@ -362,8 +382,6 @@ class Large:
 
     def rows(self, types: Sequence[Type], location: str) -> Iterable[Row]:
         """The rows that Spark wrote for an entry."""
-        from vigilog.spark.snapshots import read_rows
-
         return read_rows(types, self.located(location))
 
     def is_far(self, name: str) -> bool:
@@ -423,6 +441,14 @@ class Large:
         from vigilog.executors.spark.bulk import Bulk
 
         return Bulk((made or self.db.compiled).plain, Watch(report=self.db.report))
+
+
+def _passing(types: Sequence[Type], location: str) -> Iterator[Row]:
+    """The rows of what Spark wrote, which is removed when they are read."""
+    try:
+        yield from read_rows(types, location)
+    finally:
+        remove(location)
 
 
 def default_warehouse(folder: Path) -> str:

@@ -60,7 +60,7 @@ def open_program(
     define: bool = False,
     retain: Mapping[str, float] | None = None,
     warehouse: str | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     report: Report | None = None,
     cascade: int = MOST_ROUNDS,
 ) -> Durable: ...
@@ -78,7 +78,7 @@ def open_program(
     define: bool = False,
     retain: Mapping[str, float] | None = None,
     warehouse: str | None = None,
-    memory: int | None = None,
+    memory: int | str | None = None,
     report: Report | None = None,
     cascade: int = MOST_ROUNDS,
     deletion: str = "auto",
@@ -102,6 +102,8 @@ def open_program(
 
     A data folder remembers its program and its strategy: open it with `open(data=folder)`. Opening it with another program changes its definitions, if `define` says so. Of its log,
     `retain` keeps what is not older than some `days`, not more than the last `transactions`, and of the views' changes not more than some `bytes`.
+
+    `memory` is what all base relations in the file together may take: bytes, or a share of the machine's memory, like `"25%"`; what does not fit, smallest first, is kept by Spark.
 
     Triggers may follow from each other for so many rounds as `cascade` says.
 

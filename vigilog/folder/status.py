@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vigilog.core.delta import Delta
+from vigilog.folder.residency import size
 from vigilog.store.file import NAME
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class RelationStatus:
     behind: int | None = None  # rows changed since
     strategy: str = ""
     reason: str = ""
+    size: int | None = None  # about how many bytes a base relation takes, or would take, if it is resident
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Status:
     outbox_bytes: int
     file_bytes: int
     warehouse: str
-    memory: int
+    memory: int  # bytes that all resident base relations together may take
     retain: Mapping[str, float]
     troubles: tuple[str, ...]
 
@@ -89,6 +91,7 @@ def _base(db: Durable, name: str) -> RelationStatus:
         snapshot=found and found[1],
         snapshot_age=found and round(time.time() - db.store.snapshot_taken(name), 3),
         behind=len(tail.plus) + len(tail.minus) if found else None,
+        size=size(db.program.relations[name].types, rows),
     )
 
 

@@ -78,7 +78,9 @@ def _tables(location: str) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
     if is_uri(location):
-        yield session().read.option("parquet.page.verify-checksum.enabled", "true").parquet(location).toArrow()
+        reading = session().read.option("parquet.page.verify-checksum.enabled", "true")
+        for part in sorted(reading.parquet(location).inputFiles()):
+            yield reading.parquet(part).toArrow()
         return
     if not (Path(location) / DONE).exists():
         raise FileNotFoundError(f"there is no {DONE}")
