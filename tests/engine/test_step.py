@@ -17,7 +17,7 @@ from vigilog.core.errors import DataError
 from vigilog.core.values import Row
 from vigilog.engine import database
 from vigilog.engine.database import Database
-from vigilog.engine.step import Judge
+from vigilog.engine.outcome import Judge
 from vigilog.engine.transaction import Transaction
 from vigilog.folder import large
 from vigilog.folder.durable import Durable

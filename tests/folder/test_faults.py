@@ -23,7 +23,7 @@ from tests.golden import GRAPH
 from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.engine.step import Judge
+from vigilog.engine.outcome import Judge
 from vigilog.folder import book as ledger
 from vigilog.folder.backup import restore
 from vigilog.folder.durable import Durable

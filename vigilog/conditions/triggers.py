@@ -41,6 +41,9 @@ class Cascade:
 
     def __init__(self, program: Program, triggers: Sequence[Trigger], most: int = MOST_ROUNDS) -> None:
         self.program, self.triggers, self.most = program, triggers, most
+        self.places: dict[str, list[int]] = {}  # of the triggers of each condition
+        for place, trigger in enumerate(triggers):
+            self.places.setdefault(trigger.relation, []).append(place)
         self.waiting: dict[int, set[Row]] = {}  # by the place of a trigger among all
         self.chain: list[list[str]] = []  # who fired, round after round
         self.last: list[Firing] = []
@@ -78,9 +81,9 @@ class Cascade:
         return found
 
     def _wait(self, change: Effect) -> None:
-        for place, trigger in enumerate(self.triggers):
-            if trigger.relation in change.views:
-                delta = change.delta(trigger.relation)
+        for relation in change.views:
+            for place in self.places.get(relation, ()):
+                delta = change.delta(relation)
                 left = (self.waiting.get(place, set()) - delta.minus) | delta.plus
                 if left:
                     self.waiting[place] = left

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from vigilog.language.optional import optional
 from vigilog.language.syntax import Program
 
 Said = dict[str, dict[str, list[Any]]]
@@ -20,8 +19,8 @@ Said = dict[str, dict[str, list[Any]]]
 
 def apart(program: Program, transaction: Mapping[str, Any]) -> Mapping[str, Any]:
     """A transaction in which no row says columns that its relation leaves out. One that is null has no row; where it is not said, what is known of it stays."""
-    owned = optional(program)
-    if not any(isinstance(told, Mapping) and not owned.keys().isdisjoint(told) for told in transaction.values()):
+    owned = program.optional
+    if not owned or not any(isinstance(told, Mapping) and not owned.keys().isdisjoint(told) for told in transaction.values()):
         return transaction
     found: dict[str, Any] = {name: dict(told) if isinstance(told, Mapping) else told for name, told in transaction.items()}
     for operation, told in transaction.items():

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Self
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, did_you_mean
 from vigilog.core.values import Row
-from vigilog.engine.step import Outcome
+from vigilog.engine.outcome import Outcome
 
 if TYPE_CHECKING:
     from vigilog.engine.database import Database

@@ -26,8 +26,9 @@ from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.evaluate import ensure_known, joined, look, read
 from vigilog.engine.ledger import CountingLedger, Ledger
 from vigilog.engine.nested import Nested, nest, shape_of
+from vigilog.engine.outcome import Judge, Outcome
 from vigilog.engine.proposal import DUE, Due, Proposal, Rows
-from vigilog.engine.step import Judge, Outcome, Step
+from vigilog.engine.step import Step
 from vigilog.engine.transaction import Lookup, Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.evaluation import Stats, total

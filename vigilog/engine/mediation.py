@@ -16,7 +16,7 @@ from vigilog.core.rows import json_rows
 from vigilog.core.runs import axis
 from vigilog.core.values import SYMBOL, Row, Type
 from vigilog.engine.extension import Extension
-from vigilog.engine.step import Judge
+from vigilog.engine.outcome import Judge
 from vigilog.engine.transaction import Transaction
 from vigilog.executors.views import Views
 from vigilog.language.syntax import Program as Rules

@@ -12,7 +12,7 @@ from vigilog.core.errors import DataError, Findings
 from vigilog.core.secrets import without_secrets
 from vigilog.files.formats import format_of
 from vigilog.files.place import Place, is_uri
-from vigilog.language.optional import blank_values, optional
+from vigilog.language.optional import blank_values
 from vigilog.language.options import OF_SOURCE, check_options
 from vigilog.language.syntax import Directive, Program
 
@@ -43,7 +43,7 @@ def place(program: Program, directive: Directive, folder: str | Path) -> Place:
         quoted=quoted,
         skip_nulls=option.get("nulls") == "skip",
         options={key: from_environment(value) for key, value in option.items() if key in OF_SOURCE.get(format_, ())},
-        source=(*declaration.columns, *optional(program).get(directive.relation, ())),
+        source=(*declaration.columns, *program.optional.get(directive.relation, ())),
         blanks=blank_values(directive, declaration),
     )
 
@@ -82,7 +82,7 @@ def _ending(directive: Directive, format_: str) -> str:
 
 def split(program: Program, owner: Place) -> list[Place]:
     """The places of a relation and of its optional columns, all in one source."""
-    return [owner, *(optional_place(program, owner, relation) for relation in optional(program).get(owner.relation, {}).values())]
+    return [owner, *(optional_place(program, owner, relation) for relation in program.optional.get(owner.relation, {}).values())]
 
 
 def from_environment(value: str) -> str:

@@ -10,7 +10,7 @@ from vigilog.core.reports import CEASED, Report
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row, sorted_rows
 from vigilog.engine.database import Database
-from vigilog.engine.step import Outcome
+from vigilog.engine.outcome import Outcome
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
 
 

@@ -18,7 +18,7 @@ from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.domains.domain import Domain, DomainError
 from vigilog.domains.opening import opened
-from vigilog.engine.step import Judge
+from vigilog.engine.outcome import Judge
 from vigilog.engine.transaction import Lookup, Transaction
 from vigilog.executors.views import Views
 from vigilog.language.syntax import Directive, Program

@@ -13,7 +13,6 @@ from vigilog.core.named import SEQUENCES, in_order
 from vigilog.core.values import Row
 from vigilog.engine.apart import apart
 from vigilog.engine.evaluate import checked_rows, ensure_known, short
-from vigilog.language.optional import optional
 from vigilog.language.syntax import Program
 
 OPERATIONS = ("delete", "insert", "update", "upsert", "delete_key")
@@ -106,9 +105,10 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
                 target = deletions if operation == "delete" else insertions
                 target.setdefault(relation, []).extend(_rows(program, relation, given))
     changes: dict[str, Delta] = {}
-    owned = optional(program)
-    touched = sorted(dict.fromkeys([*deletions, *insertions]), key=lambda name: any(name in of.values() for of in owned.values()))
-    for name in touched:  # the relations of optional columns come after those that these are columns of
+    owned, touched = program.optional, list(dict.fromkeys([*deletions, *insertions]))
+    if owned:  # the relations of optional columns come after those that these are columns of
+        touched.sort(key=lambda name: any(name in of.values() for of in owned.values()))
+    for name in touched:
         going, coming = deletions.get(name, []), insertions.get(name, [])
         if name not in program.keys:
             changes[name] = net(base[name].among([*going, *coming]), going, coming)

@@ -13,8 +13,8 @@ from vigilog.core.rows import json_rows
 from vigilog.core.values import Row, sorted_rows
 from vigilog.engine.database import Database
 from vigilog.engine.nested import Nested
+from vigilog.engine.outcome import Outcome
 from vigilog.engine.reasons import alert_proof, conditions_reasons
-from vigilog.engine.step import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.language.conditions import alerts
 from vigilog.language.frames.translate import shapes

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from vigilog.conditions.conditions import Conditions
 from vigilog.core.delta import Delta
 from vigilog.core.values import Row
-from vigilog.engine.step import Outcome, Step
+from vigilog.engine.outcome import Outcome
+from vigilog.engine.step import Step
 from vigilog.engine.transaction import Transaction
 from vigilog.files.place import Place
 from vigilog.language.syntax import Program

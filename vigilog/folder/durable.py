@@ -27,9 +27,10 @@ from vigilog.engine.changes import ViewChange
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.evaluate import ensure_known, look, read
 from vigilog.engine.nested import Nested, nest, shape_of
+from vigilog.engine.outcome import Outcome
 from vigilog.engine.places import key_place, source_place, split
 from vigilog.engine.proposal import Proposal
-from vigilog.engine.step import Outcome, Step
+from vigilog.engine.step import Step
 from vigilog.engine.transaction import check_keys
 from vigilog.executors.allowance import Allowance, TooDear
 from vigilog.executors.choose import choose

@@ -11,8 +11,8 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError, did_you_mean
 from vigilog.core.values import Row
 from vigilog.engine.database import Database
+from vigilog.engine.outcome import Outcome
 from vigilog.engine.places import streams
-from vigilog.engine.step import Outcome
 from vigilog.engine.watch import delta_json
 from vigilog.folder.durable import Durable
 from vigilog.language.syntax import Program

@@ -20,8 +20,8 @@ from vigilog.core.effect import Effect, Part
 from vigilog.core.errors import DataError
 from vigilog.core.extras import SPARK
 from vigilog.core.values import Row, Type
+from vigilog.engine.outcome import Outcome
 from vigilog.engine.proposal import Proposal, Settle
-from vigilog.engine.step import Outcome
 from vigilog.executors.allowance import TooDear
 from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch

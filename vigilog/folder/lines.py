@@ -8,7 +8,7 @@ from typing import Any
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.engine.step import Outcome
+from vigilog.engine.outcome import Outcome
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import conditions_json, delta_json
 from vigilog.folder.durable import Durable

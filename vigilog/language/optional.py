@@ -17,7 +17,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from vigilog.core.errors import Findings, did_you_mean
@@ -100,15 +99,6 @@ def _made(
         )
         return None
     return Declaration(name, (*(by_name[k] for k in key), Attribute(column, type_, span=directive.span)), span=directive.span)
-
-
-def optional(program: Program) -> Mapping[str, Mapping[str, str]]:
-    """For each relation with optional columns the relations of these."""
-    found: dict[str, dict[str, str]] = {}
-    for directive in program.directed("input"):
-        if "of" in directive.option and directive.relation in program.relations:
-            found.setdefault(directive.option["of"], {})[program.relations[directive.relation].columns[-1]] = directive.relation
-    return found
 
 
 def check_nulls(program: Program, findings: Findings) -> None:

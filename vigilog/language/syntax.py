@@ -261,7 +261,23 @@ class Program:
         return replace(self, rules=rules)
 
     def directed(self, kind: str) -> tuple[Directive, ...]:
-        return tuple(directive for directive in self.directives if directive.kind == kind)
+        return self._directed.get(kind, ())
+
+    @cached_property
+    def _directed(self) -> Mapping[str, tuple[Directive, ...]]:
+        found: dict[str, list[Directive]] = {}
+        for directive in self.directives:
+            found.setdefault(directive.kind, []).append(directive)
+        return {kind: tuple(directives) for kind, directives in found.items()}
+
+    @cached_property
+    def optional(self) -> Mapping[str, Mapping[str, str]]:
+        """For each relation with optional columns the relations of these (`optional.py`)."""
+        found: dict[str, dict[str, str]] = {}
+        for directive in self.directed("input"):
+            if "of" in directive.option and directive.relation in self.relations:
+                found.setdefault(directive.option["of"], {})[self.relations[directive.relation].columns[-1]] = directive.relation
+        return found
 
     @cached_property
     def keys(self) -> Mapping[str, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from vigilog.core.named import objects
 from vigilog.core.reports import Report
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Type, sorted_rows
-from vigilog.engine.step import Outcome
+from vigilog.engine.outcome import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.folder.positions import remembered
 from vigilog.language.goal import parse_atom, parse_goal

@@ -25,7 +25,7 @@ from vigilog.core.rows import json_rows
 from vigilog.core.values import Type
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.nested import shape_of
-from vigilog.engine.step import Outcome
+from vigilog.engine.outcome import Outcome
 from vigilog.executors.allowance import TooDear
 from vigilog.folder.durable import Durable
 from vigilog.folder.positions import Key, Remembered, forget, remember, remembered
