@@ -59,6 +59,16 @@ def test_a_transaction_answers_with_what_conditions_made_of_it(stock: Served) ->
 
 
 @pytest.mark.apart
+def test_integers_in_reports_are_text_if_that_is_wished(stock: Served) -> None:
+    """A report's rows are rows: a page whose numbers are not exact gets them as it gets all others."""
+    stock.tell(upsert={"stock": [["nut", 3]]})
+    for form in ("dry_run=true&", ""):
+        said = stock.call("POST", f"/v1/transactions?{form}integers=text", json=rows(("nut", 2))).json()
+        assert said["alerts"][-1]["row"] == ["nut", "2"] and said["alerts"][-1]["old"] == ["nut", "3"]
+        assert said["triggered"]["orders"]["insert"] == [["nut", "2"]]
+
+
+@pytest.mark.apart
 def test_an_alert_is_followed_over_a_lost_connection_and_a_restart(stock: Served) -> None:
     with connect(stock.url) as client:
         client.tell(rows(("nut", 3), ("bolt", 1), ("pin", 9)))

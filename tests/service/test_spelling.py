@@ -175,6 +175,23 @@ def test_rows_by_name_go_round(filled: Served, integers: str) -> None:
     assert filled.get(f"/v1/views/v?bind.n={found[0]['n']}&rows=objects")["rows"][0]["s"] == "new"
 
 
+@pytest.mark.parametrize("integers", ["number", "text"])
+def test_a_dry_run_tells_rows_by_name(filled: Served, integers: str) -> None:
+    """Views, rows that replace each other, and what subscriptions would be sent: the same as arrays have, with names."""
+    form, wish = f"dry_run=true&integers={integers}", {"update": {"t": [{"old": ROWS[0], "new": [*ROWS[0][:-1], "new"]}]}}
+    with connect(filled.url) as client, client.enroll("v", bind={"n": ROWS[0][0]}):
+        plain, named = (filled.call("POST", f"/v1/transactions?{form}&rows={rows}", json=wish).json() for rows in ("arrays", "objects"))
+
+    def by_name(sides: dict[str, Any]) -> dict[str, Any]:
+        pairs = [{side: dict(zip(NAMES, row, strict=True)) for side, row in pair.items()} for pair in sides.get("modified", ())]
+        rows = {side: [dict(zip(NAMES, row, strict=True)) for row in sides[side]] for side in ("plus", "minus")}
+        return rows | ({"modified": pairs} if pairs else {})
+
+    assert named["views"] == {"v": by_name(plain["views"]["v"])} and named["views"]["v"]["modified"][0]["new"]["s"] == "new"
+    assert [one["views"] for one in named["subscriptions"]] == [{"v": by_name(one["views"]["v"])} for one in plain["subscriptions"]]
+    assert len(named["subscriptions"]) == 1
+
+
 def test_names_that_do_not_fit(filled: Served) -> None:
     refused = filled.call("POST", "/v1/transactions", json={"insert": {"t": [{"n": 1, "uu": 2}]}})
     assert refused.status_code == 400 and refused.json()["error"]["code"] == "column"

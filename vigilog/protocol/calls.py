@@ -88,6 +88,35 @@ class Preview(Struct, frozen=True, omit_defaults=True):
     triggered: dict[str, Triggered] = {}
 
 
+class NamedModified(Struct, frozen=True):
+    old: dict[str, Any]
+    new: dict[str, Any]
+
+
+class NamedSides(Struct, frozen=True):
+    """What a view gained and lost, with `rows=objects`."""
+
+    plus: list[dict[str, Any]]
+    minus: list[dict[str, Any]]
+    modified: list[NamedModified] | UnsetType = UNSET
+
+
+class NamedAddressee(Struct, frozen=True):
+    id: int
+    name: str | None
+    views: dict[str, NamedSides]
+
+
+class NamedPreview(Struct, frozen=True, omit_defaults=True):
+    """What a dry run answers with `rows=objects`; what alerts and triggers say has arrays."""
+
+    tx: Position
+    views: dict[str, NamedSides]
+    subscriptions: list[NamedAddressee]
+    alerts: list[dict[str, Any]] = []
+    triggered: dict[str, Triggered] = {}
+
+
 class Acknowledged(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of an alert's relation, or the values of the alert's key, that somebody has seen."""
 

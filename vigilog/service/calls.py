@@ -9,17 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, Refused
 from vigilog.core.named import objects
+from vigilog.core.reports import Report
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Type, sorted_rows
 from vigilog.engine.outcome import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
-from vigilog.engine.watch import alerts_json
 from vigilog.folder.positions import remembered
 from vigilog.language.goal import parse_atom, parse_goal
 from vigilog.protocol import calls as protocol
@@ -30,7 +31,7 @@ from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import json_sides
 from vigilog.service.openapi import REFUSALS, Form, Integers, answers, takes
-from vigilog.service.slices import RowSides, paired
+from vigilog.service.slices import Channel, RowSides, paired
 from vigilog.service.spelling import read_spelled, spelled
 from vigilog.store.log import size
 
@@ -43,11 +44,16 @@ def calls(context: Context) -> APIRouter:
     router = APIRouter(prefix="/v1", responses=REFUSALS)
     db, hub, limits = context.db, context.hub, context.limits
 
-    @router.post("/transactions", responses=answers(protocol.Receipt, protocol.Preview), openapi_extra=takes(protocol.Transaction, EXAMPLE))
+    @router.post(
+        "/transactions",
+        responses=answers(protocol.Receipt, protocol.Preview, protocol.NamedPreview),
+        openapi_extra=takes(protocol.Transaction, EXAMPLE),
+    )
     async def transactions(
         request: Request,
         dry_run: bool = False,
         integers: Integers = "number",
+        rows: Form = "arrays",
         idempotency_key: Annotated[str | None, Header(max_length=200, pattern=r"^[\x21-\x7e][\x20-\x7e]*$")] = None,
     ) -> Response:
         """Applies a transaction, durably, or, as a dry run, tells what it would change and whom that would be sent to."""
@@ -55,7 +61,7 @@ def calls(context: Context) -> APIRouter:
         wish = await hub.read(_wish, await context.body(request), rights, integers)
         if dry_run:
             outcome = await hub.write(_take, wish, None, False, rights)
-            return answered(_preview(outcome, rights, integers))
+            return answered(_preview(outcome, rights, integers, rows))
         key = None if idempotency_key is None else f"{rights.name}\n{idempotency_key}"
         outcome = await hub.write(_take, wish, key, True, rights)
         context.metrics.latency.observe(time.perf_counter() - began)
@@ -93,7 +99,12 @@ def calls(context: Context) -> APIRouter:
             types = db.program.relations[name].types
             return protocol.Triggered(*(spelled(types, side, integers) for side in json_sides(delta, types)))
 
-        return alerts_json(db.program, reports), {name: sides(name, delta) for name, delta in triggered.items()}
+        def spelled_report(report: Report) -> dict[str, Any]:
+            types = db.program.relations[relations[report.alert]].types
+            said = report.json(types)
+            return said | {part: spelled(types, [said[part]], integers)[0] for part in ("row", "old") if part in said}
+
+        return [spelled_report(report) for report in reports], {name: sides(name, delta) for name, delta in triggered.items()}
 
     def _wish(body: bytes, rights: Rights, integers: str) -> Transaction:
         wish = parse_transaction(body)
@@ -114,23 +125,38 @@ def calls(context: Context) -> APIRouter:
         with db.reading() as state:
             return {view: protocol.Counts(*size(said)) for _, view, said in state.log.changes(tx - 1, tx)}
 
-    def _preview(outcome: Outcome, rights: Rights, integers: str) -> protocol.Preview:
+    def _preview(outcome: Outcome, rights: Rights, integers: str, form: str) -> protocol.Preview | protocol.NamedPreview:
         def said(types: Sequence[Type], sides: RowSides, key: tuple[int, ...] = ()) -> Sides:
             plus, minus = (spelled(types, side, integers) for side in sides)
             return Sides(plus, minus, paired(plus, minus, key))
 
-        types = {name: declaration.types for name, declaration in db.program.relations.items()}
+        relations = db.program.relations
         views = {
-            name: said(types[name], json_sides(delta, types[name]), db.program.keys.get(name, ()))
+            name: said(relations[name].types, json_sides(delta, relations[name].types), db.program.keys.get(name, ()))
             for name, delta in outcome.deltas.items()
             if _shown(name, rights)
         }
-        told = []
+        told: list[tuple[Channel, dict[str, Sides]]] = []
         for channel, changes in hub.index.touched(hub.changes_of(outcome, db.program, whole=True)).items():
             if not channel.reporting and rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
-                shown = {label: said(channel.shapes[label].types, sides) for label, sides in changes.items()}
-                told += [protocol.Addressee(member.number, member.spec.name, shown) for member in channel.members]
-        return protocol.Preview(outcome.tx, views, told, *_conditions(outcome, rights, integers))
+                told.append((channel, {label: said(channel.shapes[label].types, sides) for label, sides in changes.items()}))
+        rest = _conditions(outcome, rights, integers)
+        if form == "objects":
+            shown = {name: _by_name(relations[name].columns, sides) for name, sides in views.items()}
+            heard = [
+                protocol.NamedAddressee(
+                    member.number,
+                    member.spec.name,
+                    {label: _by_name(channel.shapes[label].columns, sides) for label, sides in changes.items()},
+                )
+                for channel, changes in told
+                for member in channel.members
+            ]
+            return protocol.NamedPreview(outcome.tx, shown, heard, *rest)
+        addressees = [
+            protocol.Addressee(member.number, member.spec.name, changes) for channel, changes in told for member in channel.members
+        ]
+        return protocol.Preview(outcome.tx, views, addressees, *rest)
 
     @router.get("/violations", responses=answers(protocol.Violations))
     async def violations(request: Request) -> Response:
@@ -292,6 +318,12 @@ def _without_domains(text: str) -> None:
     """What a client defines asks no sources: a domain can read files of the server, or run code there."""
     if re.search(r"\.(domain|call)\b", text):
         raise Forbidden("a domain is stated in the program of the server, not by a client")
+
+
+def _by_name(columns: Sequence[str], sides: Sides) -> protocol.NamedSides:
+    pairs = sides.modified or ()
+    modified = [protocol.NamedModified(*objects(columns, (pair.old, pair.new))) for pair in pairs]
+    return protocol.NamedSides(objects(columns, sides.plus), objects(columns, sides.minus), modified or UNSET)
 
 
 def _counts(deltas: Mapping[str, Delta]) -> dict[str, protocol.Counts]:
