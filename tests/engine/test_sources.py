@@ -386,3 +386,70 @@ def test_a_deferred_relation_is_read_by_no_rule(tmp_path: Path) -> None:
     (tmp_path / "source.py").write_text(MODULE)
     with pytest.raises(ProgramError, match="reach is deferred"):
         opened(tmp_path, text, {})
+
+
+FAILING = """
+import pathlib
+
+def flaky(x: int) -> int:
+    left = pathlib.Path(__file__).with_name("left")
+    number = int(left.read_text())
+    left.write_text(str(number - 1))
+    if number > 0:
+        raise OSError("not now")
+    return x
+"""
+
+
+@pytest.mark.parametrize("retries", [1, 2])
+def test_a_function_that_fails_for_a_moment_is_asked_again(tmp_path: Path, retries: int) -> None:
+    text = f"""
+.domain f(kind=python, module="source", retries={retries})
+.decl n(x: number)
+.decl p(x: number)
+.output p
+p(y) :- n(x), in(y, f:flaky(x)).
+"""
+    (tmp_path / "source.py").write_text(FAILING)
+    (tmp_path / "left").write_text("2")
+    if retries == 1:
+        with pytest.raises(DomainError, match="flaky raises OSError: not now"):
+            opened(tmp_path, text, {"n": [(1,)]})
+    else:
+        with opened(tmp_path, text, {"n": [(1,), (2,)]}) as db:
+            assert db.view("p") == {(1,), (2,)}
+            assert (tmp_path / "left").read_text() == "-2", "what was answered is not asked again"
+
+
+@pytest.mark.parametrize("retries", [0, 6])
+def test_a_file_that_is_being_written_is_read_again(tmp_path: Path, retries: int) -> None:
+    text = TYPED.replace('path="."', f'path=".", retries={retries}')
+    write(tmp_path, "json", [("b", 5)])
+    with opened(tmp_path, text, {"n": [(5,)], "who": []}) as db:
+        (tmp_path / "t.json").write_text('[{"name": "c", ')
+        later = threading.Timer(0.3, write, (tmp_path, "json", [("c", 6)]))
+        later.start()
+        (answer,) = lines(db, {"refresh": ["d"]})
+        later.join()
+        if retries:
+            assert answer["views"]["high"] == {"plus": [["c", 6]], "minus": [["b", 5]]}
+        else:
+            assert answer["error"]["code"] == "domain" and "cannot be read" in answer["error"]["message"]
+
+
+def test_a_database_that_is_locked_is_asked_again(tmp_path: Path) -> None:
+    text = """
+.domain s(kind=sql, url="sqlite:///FILE", timeout=10ms, retries=20)
+.decl p(x: number)
+.output p
+p(r.x) :- in(r, s:all("t")).
+"""
+    with sqlite3.connect(tmp_path / "s.db", isolation_level=None, check_same_thread=False) as source:
+        source.executescript("CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1);")
+        with opened(tmp_path, text.replace("FILE", str(tmp_path / "s.db")), {}) as db:
+            source.executescript("BEGIN EXCLUSIVE; INSERT INTO t VALUES (2);")
+            later = threading.Timer(0.3, source.execute, ("COMMIT",))
+            later.start()
+            assert lines(db, {"refresh": ["s"]})[0]["views"]["p"]["plus"] == [[2]]
+            later.join()
+    source.close()

@@ -21,6 +21,7 @@ from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP,
 from vigilog.domains.domain import MAX_ROWS, TIMEOUT, Columns, DomainError, Options, Signature, checked
 from vigilog.domains.options import patience
 from vigilog.domains.patience import Impatient, each
+from vigilog.domains.retries import Transient, retried
 
 TYPES: dict[object, Type] = {
     int: NUMBER,
@@ -56,8 +57,14 @@ class Module:
         call, signature = self._function(function), self.signature(function, fixed)
         most = int(self.options.get("max_rows", MAX_ROWS))
 
+        def given(row: Row) -> list[object]:
+            try:
+                return list(islice(_several(call(*row)), most + 1))  # a generator may have no end
+            except Exception as reason:
+                raise Transient(self.name, f"{function} raises {type(reason).__name__}: {reason}") from reason
+
         def answered(row: Row) -> set[Row]:
-            answers = list(islice(_several(call(*row)), most + 1))  # a generator may have no end
+            answers = retried(self.options, lambda: given(row))
             if len(answers) > most:
                 raise DomainError(self.name, f"{function} gives more rows than max_rows, which is {most}")
             return checked(self.name, function, signature.results, [_cells(one, signature) for one in answers], self.options)

@@ -13,6 +13,7 @@ from vigilog.domains.modules import Module
 from vigilog.domains.options import check_options
 from vigilog.domains.postgres import Postgres
 from vigilog.domains.rest import Rest
+from vigilog.domains.retries import Retrying
 
 
 def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, str], ...]]) -> Domain:
@@ -21,7 +22,7 @@ def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, st
     tables: dict[str, Columns] = {key: _columns(name, said) for key, said in stated.items() if ("->", "") not in said}
     match kind:
         case "file":
-            return Files(name, options, tables)
+            return Retrying(Files(name, options, tables), options)
         case "python":
             return Module(name, options, tables)
         case "rest":
@@ -29,10 +30,10 @@ def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, st
         case _:
             url = with_variables(options["url"]) if options["url"].startswith("${") else options["url"]
             if url.startswith(("postgresql:", "postgres:", "jdbc:postgresql:")):
-                return Postgres(name, options, tables)
+                return Retrying(Postgres(name, options, tables), options)
             if not url.startswith("sqlite:///"):
                 raise DomainError(name, 'url must be like "sqlite:///file.db" or "postgresql://host/database"')
-            return Sqlite(name, options, tables)
+            return Retrying(Sqlite(name, options, tables), options)
 
 
 def located(kind: str, options: Options, facts: Path, beside: Path) -> dict[str, str]:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from vigilog.core.errors import did_you_mean
 from vigilog.core.values import Row
 from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Options, Signature, checked, with_variables
 from vigilog.domains.options import patience
+from vigilog.domains.retries import Transient, retried
+
+if TYPE_CHECKING:
+    import httpx
+
+BUSY = (408, 429)  # who answers this can be asked again
 
 
 class Rest:
@@ -30,30 +38,27 @@ class Rest:
         import httpx
 
         signature = self.signature(function, fixed)
-        names, tries = [name for name, _ in signature.parameters], 1 + int(self.options.get("retries", 0))
         address = f"{with_variables(self.options['url']).rstrip('/')}/{function}"
         found = []
         with httpx.Client(timeout=patience(self.options, TIMEOUT)) as client:
             for row in arguments:
                 texts = {name: type_.text(cell) for (name, type_), cell in zip(signature.parameters, row, strict=True)}
-                found.append(self._answer(client, address, texts, signature.results, tries))
-        assert len(names) == len(signature.parameters), "each is named once"
+                found.append(retried(self.options, partial(self._answer, client, address, texts, signature.results)))
         return found
 
-    def _answer(self, client: object, address: str, texts: dict[str, str], columns: Columns, tries: int) -> set[Row]:
+    def _answer(self, client: httpx.Client, address: str, texts: dict[str, str], columns: Columns) -> set[Row]:
         import httpx
 
-        assert isinstance(client, httpx.Client), "made above"
-        for left in reversed(range(tries)):
-            try:
-                answer = client.get(address, params=texts)
-                answer.raise_for_status()
-                rows = answer.json()
-                if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-                    raise DomainError(self.name, f"{address} answers no array of objects")
-                told = [[None if row.get(name) is None else type_.from_json(row[name]) for name, type_ in columns] for row in rows]
-                return checked(self.name, address, columns, told, self.options)
-            except (httpx.HTTPError, ValueError) as reason:
-                if not left:
-                    raise DomainError(self.name, f"{address}: {reason or type(reason).__name__}") from None
-        raise AssertionError("it has answered, or has raised")
+        try:
+            answer = client.get(address, params=texts)
+            answer.raise_for_status()
+            rows = answer.json()
+            if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+                raise DomainError(self.name, f"{address} answers no array of objects")
+            told = [[None if row.get(name) is None else type_.from_json(row[name]) for name, type_ in columns] for row in rows]
+            return checked(self.name, address, columns, told, self.options)
+        except httpx.HTTPStatusError as reason:
+            asked_wrongly = reason.response.is_client_error and reason.response.status_code not in BUSY
+            raise (DomainError if asked_wrongly else Transient)(self.name, f"{address}: {reason}") from None
+        except (httpx.HTTPError, ValueError) as reason:
+            raise Transient(self.name, f"{address}: {reason or type(reason).__name__}") from None
