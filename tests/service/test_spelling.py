@@ -178,8 +178,9 @@ def test_rows_by_name_go_round(filled: Served, integers: str) -> None:
 @pytest.mark.parametrize("integers", ["number", "text"])
 def test_a_dry_run_tells_rows_by_name(filled: Served, integers: str) -> None:
     """Views, rows that replace each other, and what subscriptions would be sent: the same as arrays have, with names."""
-    form, wish = f"dry_run=true&integers={integers}", {"update": {"t": [{"old": ROWS[0], "new": [*ROWS[0][:-1], "new"]}]}}
-    with connect(filled.url) as client, client.enroll("v", bind={"n": ROWS[0][0]}):  # type: ignore[dict-item]
+    wish: dict[str, Any] = {"update": {"t": [{"old": ROWS[0], "new": [*ROWS[0][:-1], "new"]}]}}
+    form = f"dry_run=true&integers={integers}"
+    with connect(filled.url) as client, client.enroll("v", bind={"n": 2**63 - 1}):
         plain, named = (filled.call("POST", f"/v1/transactions?{form}&rows={rows}", json=wish).json() for rows in ("arrays", "objects"))
 
     def by_name(sides: dict[str, Any]) -> dict[str, Any]:

@@ -326,7 +326,9 @@ class Type:
         raise ValueError(f"{value} is not a {self}: {wanted} and {FLOAT_DIGITS} in all")
 
     def _decimal(self, value: Decimal) -> Decimal:
-        if value.is_finite() and abs(value.adjusted()) < 40 and value == round(value, self.scale):
+        # Digits are counted first: round raises for a value of so many that a context of decimals has no room for them.
+        small = value.is_finite() and (not value or -40 < value.adjusted() < max(self.precision - self.scale, 1))
+        if small and value == round(value, self.scale):
             scaled = int(value.scaleb(self.scale))
             if abs(scaled) < 10**self.precision:
                 return Decimal(scaled).scaleb(-self.scale)

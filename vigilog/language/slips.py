@@ -39,6 +39,12 @@ _SIGNS = {
     "=>": "it is written >=",
     "\\+": "negation is written !: !e(x, y)",
     "~": "negation is written !: !e(x, y)",
+    "¬": "negation is written !: !e(x, y)",
+    "∧": "and is written ,",
+    "∨": "or is written ;",
+    "≠": "inequality is written !=",
+    "≤": "it is written <=",
+    "≥": "it is written >=",
     "&&": "and is written ,",
     "&": "and is written ,",
     "||": "or is written ;",
@@ -52,7 +58,7 @@ _SIGNS = {
     "?-": "what is shown is said by .output; a question is asked by vigilog ask",
     "'": 'strings stand in double quotes: "text"',
 }
-_ARROWS = ("<-", "<--", "<=", "=>", "->", ":=", "=", ":", "::=", "if", "where", "when")
+_ARROWS = ("<-", "<--", "<=", "=>", "->", "←", ":=", "=", ":", "::=", "if", "where", "when")
 _WORDS = {
     "and": "and is written ,",
     "or": "or is written ;",
@@ -226,7 +232,8 @@ def _closes(place: _Place, opening: int) -> bool:
         depth += {"(": 1, ")": -1}.get(str(place.tokens[position]), 0)
         if depth == 0:
             return position == place.index - 1 and place.word() != ":"
-    return opening == place.index or opening == place.index - 1
+    called = place.word() == ")" and place.index == opening + 2  # count(y): of a set there would be more
+    return called or opening == place.index or opening == place.index - 1
 
 
 def _aggregate(place: _Place) -> Slip | None:
@@ -313,6 +320,19 @@ def _open(place: _Place) -> Slip | None:
     return Slip(f"this {open_[-1]} is not closed", open_[-1], open_[-1], f"close it with {')' if open_[-1] == '(' else '}'}")
 
 
+def _stop(place: _Place) -> Slip | None:
+    """A line that begins a statement, or a literal, where nothing ended the one before it."""
+    if place.index <= place.start or place.tokens[place.start].type in DIRECTIVE:
+        return None
+    before, token = place.token(-1), place.token()
+    begins = token.type in DIRECTIVE or (token.type == "NAME" and place.word(1) == "(")
+    ends = before.type in ("NAME", "STRING") or before[-1] in ")}" or before[-1].isdigit()
+    if not begins or not ends or token.line == before.line:
+        return None
+    hint = "a full stop or a comma is missing before it"
+    return Slip(f"'{token}' cannot stand here, after '{before}'", token, token, hint)
+
+
 def _form(place: _Place) -> Slip | None:
     """A directive that is written in another way."""
     hint = _FORMS.get(place.tokens[place.start].type)
@@ -345,6 +365,7 @@ _LOOKS: tuple[Callable[[_Place], Slip | None], ...] = (
     _empty,
     _head,
     _open,
+    _stop,
     _form,
 )
 
