@@ -11,7 +11,7 @@ from vigilog.core.errors import ProgramError
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show_statement
-from vigilog.language.syntax import Atom, Constant, Constraint, Disjunction, Literal, Negation, Program, Rule, SetOf, Truth
+from vigilog.language.syntax import Atom, Builtin, Constant, Disjunction, Literal, Negation, Program, Rule, SetOf, Truth
 from vigilog.rewriting.program.collecting import collect
 
 Rows = Mapping[str, set[tuple[Any, ...]]]
@@ -136,7 +136,7 @@ def _narrowed(body: tuple[Literal, ...]) -> tuple[Literal, ...]:
                 literal = replace(literal, relation=f"{literal.relation} below")
             case Disjunction():
                 literal = replace(literal, branches=tuple(_narrowed(branch) for branch in literal.branches))
-            case Negation() | Constraint() | Truth() | SetOf():
+            case Negation() | Builtin() | Truth() | SetOf():
                 pass
             case _:
                 assert_never(literal)

@@ -18,7 +18,7 @@ from tests.treatments import examples
 from vigilog.core.values import Row
 from vigilog.language import functors
 from vigilog.language.check import check
-from vigilog.language.syntax import Atom, Constraint, Rule, Variable, names
+from vigilog.language.syntax import Atom, Builtin, Rule, Variable, names
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.facts import parsed_where, where
 from vigilog.mediators.regions import common, joined, minus
@@ -127,7 +127,7 @@ class Enumerated:
         match literal:
             case Atom():
                 return tuple(known[arg.name] for arg in literal.args if isinstance(arg, Variable)) in state[literal.relation]
-            case Constraint():
+            case Builtin():
                 sides = [evaluated(arg, known) for arg in literal.args]
                 return None not in sides and bool(functors.test(literal.op, sides))
             case _:

@@ -22,8 +22,8 @@ from vigilog.language.safety import decidable, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -90,9 +90,9 @@ class _Search:
             case Negation(literal=Atom() as atom):
                 there = [_fact(atom, row) for row in self.rows(atom)]
                 return WhyNot(text, "does not hold" + (f": there is {', '.join(there)}" if there else ""))
-            case Constraint(args=(_, Aggregate() as aggregate)):
+            case Builtin(args=(_, Aggregate() as aggregate)):
                 return WhyNot(text, self.compared(aggregate))
-            case Constraint() | Negation(literal=Constraint()):
+            case Builtin() | Negation(literal=Builtin()):
                 return WhyNot(text, _compared(literal))
             case Truth() | Disjunction() | Negation() | SetOf():
                 return WhyNot(text, "does not hold")
@@ -139,7 +139,7 @@ class _Search:
         """What is to be said of an aggregate that has not the value it should have."""
         taken = names(aggregate, into_aggregates=True)
         value = Variable(next(name for number in count(1) if (name := f"value{number}") not in taken), aggregate.type)
-        found = self.answers(goal_of_body(self.program, (Constraint("=", (value, aggregate)),), [value]))
+        found = self.answers(goal_of_body(self.program, (Builtin("=", (value, aggregate)),), [value]))
         if found is None:
             return "does not hold"
         if not found:
@@ -209,7 +209,7 @@ def _body(rule: Rule, atom: Atom) -> tuple[tuple[Literal, ...], Collection[Liter
     for literal in rule.body:
         if isinstance(literal, Atom):
             args = tuple(Variable(next(fresh), arg.type) if isinstance(arg, Functor) else arg for arg in literal.args)
-            own += [Constraint("=", pair) for pair in zip(args, literal.args, strict=True) if isinstance(pair[1], Functor)]
+            own += [Builtin("=", pair) for pair in zip(args, literal.args, strict=True) if isinstance(pair[1], Functor)]
             literal = replace(literal, args=args)
         body.append(literal)
     bound, equal = _unified(atom, rule.head)
@@ -237,7 +237,7 @@ def _unified(atom: Atom, head: Atom) -> tuple[dict[str, Term], list[Literal]]:
         elif isinstance(wanted, Variable) and isinstance(own, Constant):
             bound[wanted.name] = own
         else:
-            equal.append(Constraint("=", (wanted, own)))
+            equal.append(Builtin("=", (wanted, own)))
     return {name: root(term) for name, term in bound.items()}, equal
 
 
@@ -250,7 +250,7 @@ def _ordered(literals: list[Literal]) -> tuple[Literal, ...]:
         match literal:
             case Atom():
                 return True
-            case Constraint():
+            case Builtin():
                 return decidable(literal, lambda term: needs(term, scope) <= bound)
             case _:
                 return needs_of(literal, scope) <= bound
@@ -277,10 +277,10 @@ def _computed(term: Term) -> Term:
     return term if value is None else Constant(value, term.type)
 
 
-def _compared(literal: Constraint | Negation) -> str:
+def _compared(literal: Builtin | Negation) -> str:
     """What is to be said of a comparison that fails."""
     inner = literal.literal if isinstance(literal, Negation) else literal
-    assert isinstance(inner, Constraint)
+    assert isinstance(inner, Builtin)
     values = tuple(_computed(arg) for arg in inner.args)
     undefined = [show_term(value) for value in values if isinstance(value, Functor)]
     if undefined:

@@ -20,8 +20,8 @@ from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Definition,
     Directive,
@@ -319,7 +319,7 @@ class Builder(Transformer[Token, Any]):
         match part:
             case _Call():
                 name, args, span = part.name, part.args, part.span
-                return (self._as_deep(Constraint(name, args, span) if name in TESTS else Atom(name, args, span), args),)
+                return (self._as_deep(Builtin(name, args, span) if name in TESTS else Atom(name, args, span), args),)
             case _Parenthesis():
                 return self._conjoined(self._closed(part.branches))
             case Disjunction(branches=(alone,)):
@@ -346,8 +346,8 @@ class Builder(Transformer[Token, Any]):
                 return literal.literal
             case Truth():
                 return Truth(not literal.value, span)
-            case Constraint() if literal.op in _OPPOSITE:
-                return Constraint(_OPPOSITE[literal.op], literal.args, span)
+            case Builtin() if literal.op in _OPPOSITE:
+                return Builtin(_OPPOSITE[literal.op], literal.args, span)
             case Disjunction():
                 return self._negated_disjunction(literal, span)
             case SetOf():
@@ -355,7 +355,7 @@ class Builder(Transformer[Token, Any]):
                 hint = "name it as a relation, and negate that"
                 self.findings.error("syntax", "a setof cannot be negated", span, rule=rule, hint=hint)
                 return Truth(True, span)
-            case Atom() | Constraint():
+            case Atom() | Builtin():
                 return Negation(literal, span)
             case _:
                 assert_never(literal)
@@ -372,9 +372,9 @@ class Builder(Transformer[Token, Any]):
 
     # -- terms
 
-    def comparison(self, left: Any, operator: Token, right: Any) -> Constraint:
+    def comparison(self, left: Any, operator: Token, right: Any) -> Builtin:
         args = (self._term(left), self._term(right))
-        compared: Constraint = self._as_deep(Constraint(str(operator), args, self._span(left, right)), args)
+        compared: Builtin = self._as_deep(Builtin(str(operator), args, self._span(left, right)), args)
         return compared
 
     def call(self, name: Token, args: tuple[Term, ...] | None) -> _Call:
@@ -458,7 +458,7 @@ class Builder(Transformer[Token, Any]):
 
     def setof(self, keyword: Token, target: Any, body: Any, result: Any) -> SetOf:
         term, literals = self._term(target), self._literals(body)
-        if any(isinstance(literal, Negation | Constraint | Truth) for literal in literals) and not isinstance(body, _Parenthesis):
+        if any(isinstance(literal, Negation | Builtin | Truth) for literal in literals) and not isinstance(body, _Parenthesis):
             rule = "a setof ranges over an atom, over another setof, or over a body in parentheses"
             self.findings.error("syntax", "a setof cannot range over this alone", self._span(body), rule=rule)
         made = SetOf(term, literals, self._term(result), self._span(keyword, result))

@@ -22,8 +22,8 @@ from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Directive,
     Disjunction,
@@ -101,9 +101,9 @@ def _with_arithmetic(rule: Rule) -> Rule:
     def said(literal: Literal) -> Literal:
         match literal:
             case Atom(relation="in", args=(result, Functor(name=name, args=(left, right)))) if name in ARITHMETIC:
-                return Constraint("=", (result, Functor(ARITHMETIC[name], (left, right), span=literal.span)), literal.span)
+                return Builtin("=", (result, Functor(ARITHMETIC[name], (left, right), span=literal.span)), literal.span)
             case Atom(relation="in", args=(result, Functor(name=name, args=(other,)))) if name in ORDER:
-                return Constraint(ORDER[name], (result, other), literal.span)
+                return Builtin(ORDER[name], (result, other), literal.span)
             case _:
                 return literal
 
@@ -189,9 +189,9 @@ class _Calls:
     def _compared(self, literal: Literal, rows: dict[str, tuple[str, ...]]) -> tuple[Literal, ...]:
         """A comparison of two rows, field by field."""
         match literal:
-            case Constraint(op="=" | "!=", args=(Variable(name=one), Variable(name=two))) if one in rows and two in rows:
+            case Builtin(op="=" | "!=", args=(Variable(name=one), Variable(name=two))) if one in rows and two in rows:
                 pairs = [
-                    Constraint(
+                    Builtin(
                         literal.op,
                         (Variable(f"{one}.{field}", span=literal.span), Variable(f"{two}.{field}", span=literal.span)),
                         literal.span,

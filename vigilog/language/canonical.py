@@ -8,7 +8,7 @@ from typing import assert_never
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
-    Constraint,
+    Builtin,
     Disjunction,
     Literal,
     Negation,
@@ -30,7 +30,7 @@ def canonical(aggregate: Aggregate, scope: set[str]) -> Aggregate:
         match literal:
             case Disjunction():
                 return replace(literal, branches=tuple(tuple(map(named, branch)) for branch in literal.branches))
-            case Negation() | Constraint() | Truth() | SetOf():
+            case Negation() | Builtin() | Truth() | SetOf():
                 return literal
             case Atom():
                 pass

@@ -18,7 +18,7 @@ from vigilog.language.safety import check_terms, grounded_by
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
-    Constraint,
+    Builtin,
     Definition,
     Disjunction,
     Literal,
@@ -111,7 +111,7 @@ def _outside(body: tuple[Literal, ...]) -> Iterator[Literal]:
             case Disjunction():
                 for branch in literal.branches:
                     yield from _outside(branch)
-            case Constraint() | Negation():
+            case Builtin() | Negation():
                 if any(isinstance(inner, Aggregate) for term in terms(literal) for inner in subterms(term)):
                     yield literal
             case Truth():

@@ -14,7 +14,7 @@ from vigilog.core.errors import DataError
 from vigilog.core.sets import Set
 from vigilog.core.values import Row, Value
 from vigilog.language.classes import loaded
-from vigilog.language.syntax import Atom, Constant, Constraint, Definition, Disjunction, Functor, Literal, Rule, Variable, names
+from vigilog.language.syntax import Atom, Builtin, Constant, Definition, Disjunction, Functor, Literal, Rule, Variable, names
 
 TRIED = 1_000
 _met: Counter[Definition] = Counter()
@@ -70,7 +70,7 @@ def folded(definition: Definition, elements: Sequence[Value]) -> frozenset[Row]:
             binding: dict[str, Value] = {"{|}": element}
             if rest:
                 binding[rest] = Set(elements[:number])
-            whole = (Constraint("=", (pattern, Variable("{|}", pattern.type))), *body)
+            whole = (Builtin("=", (pattern, Variable("{|}", pattern.type))), *body)
             found.update(_derived(rule, whole, binding, {definition.name: rows}))
         rows = frozenset(found)
     return rows
@@ -91,7 +91,7 @@ def _prepared(definition: Definition) -> tuple[list[Rule], list[tuple[Rule, tupl
 
 def _called(definition: Definition, literal: Literal) -> Literal:
     match literal:
-        case Constraint(op=name, args=args) if name == definition.name and literal.definition is not None:
+        case Builtin(op=name, args=args) if name == definition.name and literal.definition is not None:
             return Atom(name, args[1:], literal.span)
         case Disjunction():
             ways = (tuple(_called(definition, part) for part in branch) for branch in literal.branches)

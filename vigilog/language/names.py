@@ -14,8 +14,8 @@ from vigilog.language.syntax import (
     LIBRARY,
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Directive,
     Disjunction,
@@ -167,7 +167,7 @@ def _check_body(program: Program, body: tuple[Literal, ...], findings: Findings)
                 for arg in (literal.target, literal.result):
                     _check_operand(program, arg, findings)
                 _check_body(program, literal.body, findings)
-            case Constraint():
+            case Builtin():
                 least, most = _arity(literal)
                 if not least <= len(literal.args) <= most:
                     wanted = f"{least}" if least == most else f"{least} or {most}"
@@ -180,7 +180,7 @@ def _check_body(program: Program, body: tuple[Literal, ...], findings: Findings)
                 assert_never(literal)
 
 
-def _arity(literal: Constraint) -> tuple[int, int]:
+def _arity(literal: Builtin) -> tuple[int, int]:
     """How many arguments a test or an aggregate over a set takes, at least and at most."""
     if literal.definition is not None:
         return len(literal.definition.attributes), len(literal.definition.attributes)

@@ -22,8 +22,8 @@ from vigilog.language.syntax import (
     COMPARISONS,
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Definition,
     Directive,
@@ -119,9 +119,9 @@ def show_literal(literal: Literal) -> str:
             body = show_body(literal.body)
             plain = len(literal.body) == 1 and isinstance(literal.body[0], Atom | SetOf)
             return f"setof({show_term(literal.target)}, {body if plain else f'({body})'}, {show_term(literal.result)})"
-        case Constraint() if literal.op not in COMPARISONS:
+        case Builtin() if literal.op not in COMPARISONS:
             return f"{literal.op}({', '.join(show_term(arg) for arg in literal.args)})"
-        case Constraint():
+        case Builtin():
             left, right = literal.args
             return f"{show_term(left)} {literal.op} {show_term(right)}"
         case _:

@@ -6,7 +6,7 @@ A program's own relation wins over a word of the library; so does its own aggreg
 >>> text = ".aggregate total(s: set<number>, r: number) total({}, 0). total({x | rest}, r) :- total(rest, q), r = q + x. p(r) :- q(s), total(s, r), member(1, s)."
 >>> program = resolved(parse(text))
 >>> [type(literal).__name__ for literal in program.rules[0].body], len(program.aggregates[0].rules)
-(['Atom', 'Constraint', 'Constraint'], 2)
+(['Atom', 'Builtin', 'Builtin'], 2)
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from vigilog.language.syntax import (
     LIBRARY,
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Definition,
     Disjunction,
     Functor,
@@ -71,13 +71,13 @@ class _Calls:
                 args, name = tuple(map(self.term, literal.args)), literal.relation
                 if name in self.relations or (name not in BUILT_IN and name not in self.definitions):
                     return replace(literal, args=args)
-                return Constraint(name, args, literal.span, self.definitions.get(name))
-            case Constraint():
+                return Builtin(name, args, literal.span, self.definitions.get(name))
+            case Builtin():
                 definition = self.definitions.get(literal.op, literal.definition)
                 return replace(literal, args=tuple(map(self.term, literal.args)), definition=definition)
             case Negation():
                 inner = self.literal(literal.literal)
-                assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+                assert isinstance(inner, Atom | Builtin), "only atoms and tests are negated"
                 return replace(literal, literal=inner)
             case Disjunction():
                 return replace(literal, branches=tuple(map(self.body, literal.branches)))

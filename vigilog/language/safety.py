@@ -15,7 +15,7 @@ from vigilog.language.slips import NO_NULLS
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
-    Constraint,
+    Builtin,
     Disjunction,
     Functor,
     Literal,
@@ -77,13 +77,11 @@ def _needing_values(body: tuple[Literal, ...], constrained: Collection[str]) -> 
         match literal:
             case Negation(literal=Atom(relation=relation)) if relation in constrained:
                 return Truth(True)
-            case Constraint() if (
-                literal.op not in ("match", "contains") and not any(aggregates(literal)) and not names(literal) <= grounded
-            ):
+            case Builtin() if literal.op not in ("match", "contains") and not any(aggregates(literal)) and not names(literal) <= grounded:
                 return Truth(True)
             case Disjunction():
                 return replace(literal, branches=tuple(tuple(map(needy, branch)) for branch in literal.branches))
-            case Atom() | Negation() | Constraint() | Truth() | SetOf():
+            case Atom() | Negation() | Builtin() | Truth() | SetOf():
                 return literal
             case _:
                 assert_never(literal)
@@ -111,17 +109,17 @@ def grounded_by(body: tuple[Literal, ...], given: set[str], scope: set[str]) -> 
                     grounded |= set().union(*map(pattern, literal.args))
                 case SetOf():
                     grounded |= (grounded_by(literal.body, set(), names_of(literal)) & names(literal)) | pattern(literal.result)
-                case Constraint() if (use := usage(literal)) is not None:
+                case Builtin() if (use := usage(literal)) is not None:
                     if set().union(*(needs(term, scope) for term in use.given)) <= grounded:
                         grounded |= set().union(*map(pattern, use.results))
-                case Constraint(op="=", args=(left, right)):
+                case Builtin(op="=", args=(left, right)):
                     for target, term in ((left, right), (right, left)):
                         if needs(term, scope) <= grounded:
                             grounded |= pattern(target)
                 case Disjunction():
                     ways = [grounded_by(branch, grounded, scope) for branch in literal.branches]
                     grounded |= set.intersection(*ways)
-                case Negation() | Constraint() | Truth():
+                case Negation() | Builtin() | Truth():
                     pass
                 case _:
                     assert_never(literal)
@@ -135,7 +133,7 @@ def _following(body: tuple[Literal, ...], grounded: set[str], scope: set[str]) -
         if isinstance(literal, Disjunction):
             for branch in literal.branches:
                 yield from _following(branch, grounded, scope)
-        elif isinstance(literal, Constraint) and literal.op == "=":
+        elif isinstance(literal, Builtin) and literal.op == "=":
             left, right = literal.args
             for given, term in ((left, right), (right, left)):
                 if not isinstance(term, Variable):
@@ -150,7 +148,7 @@ def needs(term: Term, scope: set[str]) -> set[str]:
     return names(term) | (names(term, into_aggregates=True) & scope)
 
 
-def decidable(constraint: Constraint, known: Callable[[Term], bool]) -> bool:
+def decidable(constraint: Builtin, known: Callable[[Term], bool]) -> bool:
     """Whether a comparison, test or aggregate over a set can be decided with what is known, or gives the variables that are not."""
     use = usage(constraint)
     if use is not None:
@@ -161,7 +159,7 @@ def decidable(constraint: Constraint, known: Callable[[Term], bool]) -> bool:
     return any(known(one) and all(map(known, rigid(other))) for one, other in ((left, right), (right, left)))
 
 
-def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], scope: set[str]) -> bool:
+def awaits(atom: Atom, others: Iterable[Builtin], known: Collection[str], scope: set[str]) -> bool:
     """Whether one of the other literals will compute an argument of an atom when more is known, so that reading the atom had better wait.
 
     >>> from vigilog.language.parser import parse
@@ -172,12 +170,12 @@ def awaits(atom: Atom, others: Iterable[Constraint], known: Collection[str], sco
     own = names(atom)
     for literal in others:
         match literal:
-            case Constraint(op="=", args=(Variable(), Functor(name="()")) | (Functor(name="()"), Variable())):
+            case Builtin(op="=", args=(Variable(), Functor(name="()")) | (Functor(name="()"), Variable())):
                 pass  # which takes a tuple apart, or makes one of what is known then
-            case Constraint(op="=", args=(Variable(name=name), Functor() as term) | (Functor() as term, Variable(name=name))):
+            case Builtin(op="=", args=(Variable(name=name), Functor() as term) | (Functor() as term, Variable(name=name))):
                 if name in own and name not in known and not needs(term, scope) <= own.union(known):
                     return True
-            case Constraint():
+            case Builtin():
                 pass
     return False
 
@@ -279,7 +277,7 @@ def _agree(disjunction: Disjunction, given: set[str], scope: set[str]) -> bool:
     shared = set.intersection(*(grounded_by(way, given, scope) for way in ways)) if ways else given
 
     def determined(way: tuple[Literal, ...]) -> set[str]:
-        return grounded_by(tuple(part for part in way if isinstance(part, Constraint)), shared, scope)
+        return grounded_by(tuple(part for part in way if isinstance(part, Builtin)), shared, scope)
 
     within = ((way, literal) for way in ways for literal in way if isinstance(literal, Disjunction))
     return all(grounded_by(way, given, scope) <= determined(way) for way in ways) and all(
@@ -306,7 +304,7 @@ def _parts(literal: Literal) -> Iterator[Literal]:
 
 
 def _is_named(literal: Literal, aggregate: Aggregate) -> bool:
-    return isinstance(literal, Constraint) and literal.op == "=" and aggregate is literal.args[1] and isinstance(literal.args[0], Variable)
+    return isinstance(literal, Builtin) and literal.op == "=" and aggregate is literal.args[1] and isinstance(literal.args[0], Variable)
 
 
 def names_in(aggregate: Aggregate) -> set[str]:

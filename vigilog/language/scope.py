@@ -13,8 +13,8 @@ from typing import assert_never
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -68,11 +68,11 @@ class _Scopes:
 
     def literal(self, literal: Literal, around: set[str]) -> Literal:
         match literal:
-            case Atom() | Constraint():
+            case Atom() | Builtin():
                 return replace(literal, args=tuple(self.term(arg, around) for arg in literal.args))
             case Negation():
                 inner = self.literal(literal.literal, around)
-                assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+                assert isinstance(inner, Atom | Builtin), "only atoms and tests are negated"
                 return replace(literal, literal=inner)
             case Disjunction():
                 return replace(literal, branches=tuple(self.body(branch, around) for branch in literal.branches))
@@ -99,7 +99,7 @@ class _Scopes:
                 return replace(literal, args=tuple(args))
             case Disjunction():
                 return replace(literal, branches=tuple(tuple(map(self.named, branch)) for branch in literal.branches))
-            case Negation() | Constraint() | SetOf() | Truth():
+            case Negation() | Builtin() | SetOf() | Truth():
                 return literal
             case _:
                 assert_never(literal)

@@ -15,8 +15,8 @@ from vigilog.language.safety import decidable, grounded_by, names_of, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -60,7 +60,7 @@ def ready(literal: Literal, binding: Binding, scope: set[str]) -> bool:
     match literal:
         case Atom() | Truth() | SetOf():
             return True
-        case Constraint():
+        case Builtin():
             return decidable(literal, known)
         case Negation():
             return all(map(known, literal.literal.args))
@@ -98,7 +98,7 @@ def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -
         case Negation():
             if refuted(literal.literal, binding, state, scope):
                 yield binding, ()
-        case Constraint() if (use := usage(literal)) is not None:
+        case Builtin() if (use := usage(literal)) is not None:
             given = [value(term, binding, state, scope) for term in use.given]
             for row in () if None in given else outcomes(literal, use, given):
                 extended = binding
@@ -106,13 +106,13 @@ def satisfy(literal: Literal, binding: Binding, state: State, scope: set[str]) -
                     extended = None if extended is None else matched(term, cell, extended, state, scope)
                 if extended is not None:
                     yield extended, ()
-        case Constraint(op="=", args=(left, right)):
+        case Builtin(op="=", args=(left, right)):
             given_, term = (right, left) if needs(left, scope) <= binding.keys() else (left, right)
             result = value(term, binding, state, scope)
             extended = None if result is None else matched(given_, result, binding, state, scope)
             if extended is not None:
                 yield extended, ()
-        case Constraint():
+        case Builtin():
             if holds(literal, binding, state, scope):
                 yield binding, ()
         case Truth():
@@ -138,7 +138,7 @@ def groups(literal: SetOf, binding: Binding, state: State) -> dict[tuple[tuple[s
     return {group: Set(elements) for group, elements in found.items()}
 
 
-def outcomes(literal: Constraint, use: Usage, given: list[Value | None]) -> Iterator[Row]:
+def outcomes(literal: Builtin, use: Usage, given: list[Value | None]) -> Iterator[Row]:
     """The results of `member` or of an aggregate over a set, as rows."""
     collected, *parameters = given
     assert isinstance(collected, Set), "it is typed so"
@@ -171,7 +171,7 @@ def matched(term: Term, cell: Value, binding: Binding, state: State, scope: set[
             return binding if value(term, binding, state, scope) == cell else None
 
 
-def refuted(literal: Atom | Constraint, binding: Binding, state: State, scope: set[str]) -> bool:
+def refuted(literal: Atom | Builtin, binding: Binding, state: State, scope: set[str]) -> bool:
     """Whether a literal is false; one that is undefined is not."""
     match literal:
         case Atom():
@@ -179,7 +179,7 @@ def refuted(literal: Atom | Constraint, binding: Binding, state: State, scope: s
             defined = all(isinstance(arg, Wildcard) or got is not None for arg, got in zip(literal.args, wanted, strict=True))
             matches = (all(w is None or w == v for w, v in zip(wanted, row, strict=True)) for row in state[literal.relation])
             return defined and not any(matches)
-        case Constraint():
+        case Builtin():
             return holds(literal, binding, state, scope) is False
         case _:
             assert_never(literal)
@@ -198,17 +198,17 @@ def computed(args: tuple[Term, ...], row: Row) -> Iterator[Literal]:
     """What remains to be true of a row that an atom with these arguments matches."""
     for arg, cell in zip(args, row, strict=True):
         if not isinstance(arg, Variable | Wildcard):
-            yield Constraint("=", (arg, Constant(cell, arg.type)))
+            yield Builtin("=", (arg, Constant(cell, arg.type)))
 
 
-def holds(constraint: Constraint, binding: Binding, state: State, scope: set[str]) -> bool | None:
-    args = [value(arg, binding, state, scope) for arg in constraint.args]
+def holds(literal: Builtin, binding: Binding, state: State, scope: set[str]) -> bool | None:
+    args = [value(arg, binding, state, scope) for arg in literal.args]
     if None in args:
         return None
-    use = usage(constraint)
-    if use is None or constraint.op == "member":
-        return test(constraint.op, args)
-    rows = list(outcomes(constraint, use, [value(term, binding, state, scope) for term in use.given]))
+    use = usage(literal)
+    if use is None or literal.op == "member":
+        return test(literal.op, args)
+    rows = list(outcomes(literal, use, [value(term, binding, state, scope) for term in use.given]))
     return tuple(value(term, binding, state, scope) for term in use.results) in rows if rows else None
 
 

@@ -72,12 +72,12 @@ class Atom:
 class Negation:
     """`!atom` or `!test`; the parser moves every other negation inwards."""
 
-    literal: Atom | Constraint
+    literal: Atom | Builtin
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
-class Constraint:
+class Builtin:
     """A comparison (`=`, `<` …), a test (`match`, `contains`), `member`, or an aggregate over a set; a program's own has its definition."""
 
     op: str
@@ -117,7 +117,7 @@ class SetOf:
 
 
 Term = Variable | Wildcard | Constant | Functor | Aggregate
-Literal = Atom | Negation | Constraint | Truth | Disjunction | SetOf
+Literal = Atom | Negation | Builtin | Truth | Disjunction | SetOf
 
 
 @dataclass(frozen=True)
@@ -341,17 +341,17 @@ class Usage:
 def usage(literal: Literal) -> Usage | None:
     """How `member`, or an aggregate over a set, binds; None for all other literals.
 
-    >>> usage(Constraint("percentile", (Variable("s"), Constant(90), Variable("r"), Constant(2)))).results
+    >>> usage(Builtin("percentile", (Variable("s"), Constant(90), Variable("r"), Constant(2)))).results
     (Variable(name='r', type=None),)
     """
     match literal:
-        case Constraint(op=op) if op in COMPARISONS or op in TESTS:
+        case Builtin(op=op) if op in COMPARISONS or op in TESTS:
             return None
-        case Constraint(definition=Definition(), args=(collected, *results)):
+        case Builtin(definition=Definition(), args=(collected, *results)):
             return Usage((collected,), tuple(results))
-        case Constraint(op="member", args=args):
+        case Builtin(op="member", args=args):
             return Usage(args[1:2], args[:1])
-        case Constraint(op=op, args=args):
+        case Builtin(op=op, args=args):
             inputs = LIBRARY[op]
             return Usage(args[:inputs], args[inputs : inputs + 1], args[inputs + 1] if len(args) > inputs + 1 else None)
         case _:
@@ -400,7 +400,7 @@ def is_fact(rule: Rule) -> bool:
 def terms(literal: Literal | Rule) -> Iterator[Term]:
     """The terms that stand directly in a literal or a rule, not those inside them."""
     match literal:
-        case Atom() | Constraint():
+        case Atom() | Builtin():
             yield from literal.args
         case Negation():
             yield from terms(literal.literal)
@@ -457,7 +457,7 @@ def variables(part: Term | Literal | Rule, *, into_aggregates: bool = False) -> 
         case Rule():
             for inner in (*part.heads, *part.body):
                 yield from variables(inner, into_aggregates=into_aggregates)
-        case Atom() | Constraint() | Negation() | Truth():
+        case Atom() | Builtin() | Negation() | Truth():
             for root in terms(part):
                 yield from variables(root, into_aggregates=into_aggregates)
         case Aggregate() if into_aggregates:
@@ -503,7 +503,7 @@ def atoms(literals: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
             case SetOf():
                 for atom, _ in atoms(literal.body):
                     yield atom, False
-            case Constraint() | Truth():
+            case Builtin() | Truth():
                 pass
             case _:
                 assert_never(literal)
@@ -513,11 +513,11 @@ def atoms(literals: tuple[Literal, ...]) -> Iterator[tuple[Atom, bool]]:
                     yield atom, False
 
 
-def constraints(body: tuple[Literal, ...]) -> Iterator[Constraint]:
+def constraints(body: tuple[Literal, ...]) -> Iterator[Builtin]:
     """The comparisons, tests and aggregates over sets of a body, negated or not, at any depth outside aggregates' own bodies."""
     for literal in body:
         match literal:
-            case Constraint():
+            case Builtin():
                 yield literal
             case Negation():
                 yield from constraints((literal.literal,))
@@ -567,11 +567,11 @@ def rename_literal(literal: Literal, bindings: Mapping[str, Term]) -> Literal:
 def map_terms(literal: Literal, change: Callable[[Term], Term]) -> Literal:
     """The literal with each term that stands directly in it changed."""
     match literal:
-        case Atom() | Constraint():
+        case Atom() | Builtin():
             return replace(literal, args=tuple(map(change, literal.args)))
         case Negation():
             inner = map_terms(literal.literal, change)
-            assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+            assert isinstance(inner, Atom | Builtin), "only atoms and tests are negated"
             return replace(literal, literal=inner)
         case Disjunction():
             return replace(literal, branches=tuple(tuple(map_terms(part, change) for part in branch) for branch in literal.branches))

@@ -24,8 +24,8 @@ from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Definition,
     Disjunction,
@@ -306,12 +306,12 @@ class _RuleTypes:
             match literal:
                 case Negation():
                     self.body((literal.literal,))
-                case Constraint() if (use := usage(literal)) is not None:
+                case Builtin() if (use := usage(literal)) is not None:
                     continue
-                case Constraint(op="match" | "contains"):
+                case Builtin(op="match" | "contains"):
                     for arg in literal.args:
                         self.join(self.term(arg), _Cell(frozenset({"symbol"}), SYMBOL, f"{literal.op} takes symbols"), arg)
-                case Constraint():
+                case Builtin():
                     left, right = literal.args
                     self.join(self.term(right), self.term(left), right)
                 case Disjunction():
@@ -328,10 +328,10 @@ class _RuleTypes:
                 case _:
                     assert_never(literal)
         for literal in body:
-            if isinstance(literal, Constraint) and (use := usage(literal)) is not None:
+            if isinstance(literal, Builtin) and (use := usage(literal)) is not None:
                 self.used(literal, use)
 
-    def used(self, literal: Constraint, use: Usage) -> None:
+    def used(self, literal: Builtin, use: Usage) -> None:
         """Types of `member` and of aggregates over sets; last, for which component there is must be known by then."""
         if literal.definition is not None:
             for attribute, arg in zip(self.attributes(literal.op), literal.args, strict=True):
@@ -351,7 +351,7 @@ class _RuleTypes:
         result = result if shape.result is None else _Cell.of(shape.result, f"the result of {literal.op}")
         self.join(self.term(use.results[0]), result, use.results[0], literal.op)
 
-    def component(self, literal: Constraint, element: _Cell, place: Term | None) -> _Cell:
+    def component(self, literal: Builtin, element: _Cell, place: Term | None) -> _Cell:
         """The component that an aggregate takes of the elements; the elements themselves if it takes none."""
         if place is None:
             return element
@@ -489,7 +489,7 @@ class _RuleTypes:
                         yield from self.sources(name, branch)
                 case SetOf():
                     yield from self.sources(name, literal.body)
-                case Negation() | Constraint() | Truth():
+                case Negation() | Builtin() | Truth():
                     pass
                 case _:
                     assert_never(literal)
@@ -503,7 +503,7 @@ class _RuleTypes:
         match literal:
             case Negation():
                 inner = self.typed_literal(literal.literal)
-                assert isinstance(inner, Atom | Constraint)
+                assert isinstance(inner, Atom | Builtin)
                 return replace(literal, literal=inner)
             case Disjunction():
                 return replace(literal, branches=tuple(self.typed_body(branch) for branch in literal.branches))
@@ -512,15 +512,15 @@ class _RuleTypes:
             case SetOf():
                 typed_body, result = self.typed_body(literal.body), self.typed(literal.result)
                 return replace(literal, target=self.typed(literal.target), body=typed_body, result=result)
-            case Atom() | Constraint():
+            case Atom() | Builtin():
                 pass
             case _:
                 assert_never(literal)
         typed = replace(literal, args=self.typed_args(literal.args))
-        if isinstance(typed, Constraint) and typed.definition is not None:
+        if isinstance(typed, Builtin) and typed.definition is not None:
             typed = replace(typed, definition=self.definitions.get(typed.op, typed.definition))
         match typed:
-            case Constraint(op="match", args=(Constant(value=str(text), span=span), *_)) if refused := refusal(text):
+            case Builtin(op="match", args=(Constant(value=str(text), span=span), *_)) if refused := refusal(text):
                 self.findings.error("pattern", refused.message, span, rule=PATTERN_RULE, hint=refused.hint)
         return typed
 

@@ -12,7 +12,7 @@ from vigilog.core.errors import DataError
 from vigilog.core.runs import Runs
 from vigilog.core.spans import Span
 from vigilog.core.values import BOOLEAN, Row, Value
-from vigilog.language.syntax import Atom, Attribute, Constant, Constraint, Declaration, Disjunction, Literal, Term, Variable
+from vigilog.language.syntax import Atom, Attribute, Builtin, Constant, Declaration, Disjunction, Literal, Term, Variable
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.eliminate import MOST_CASES
 
@@ -38,14 +38,14 @@ def reading(name: str, declaration: Declaration, args: Sequence[Term], number: i
         box += [least, end]
         bounded = isinstance(arg, Variable | Constant)
         if bounded:
-            tests.append(Constraint(">=", (arg, least), span))
+            tests.append(Builtin(">=", (arg, least), span))
         if type_ is not None and type_.kind == "symbol":
             free = Variable(free.name, BOOLEAN)
             box.append(free)
-            ends = Constraint("<", (arg, end), span), Constraint("=", (free, Constant(True, BOOLEAN)), span)
+            ends = Builtin("<", (arg, end), span), Builtin("=", (free, Constant(True, BOOLEAN)), span)
             tests += [Disjunction(tuple((one,) for one in ends), span)] if bounded else []
         elif bounded:
-            tests.append(Constraint("<=", (arg, end), span))
+            tests.append(Builtin("<=", (arg, end), span))
     yield Atom(name, tuple(box), span)
     yield from tests
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vigilog.core.runs import Runs
-from vigilog.language.syntax import Constraint, Literal, Negation, Truth
+from vigilog.language.syntax import Builtin, Literal, Negation, Truth
 from vigilog.mediators.conjunction import Conjunction, simplified
 from vigilog.mediators.forms import COMPARISONS, OPPOSITE, Known, NotLinear, compared
 from vigilog.mediators.tests import Test
@@ -24,9 +24,9 @@ def said(literal: Literal) -> list[Known]:
     match literal:
         case Truth():
             return [literal.value]
-        case Constraint(op=op, args=(left, right)) if op in COMPARISONS:
+        case Builtin(op=op, args=(left, right)) if op in COMPARISONS:
             return compared(op, left, right)
-        case Negation(literal=Constraint(op=op, args=(left, right))) if op in COMPARISONS:
+        case Negation(literal=Builtin(op=op, args=(left, right))) if op in COMPARISONS:
             return compared(OPPOSITE[op], left, right)
     raise NotLinear("is no comparison, and conditions have comparisons only")
 

@@ -21,8 +21,8 @@ from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Directive,
     Disjunction,
@@ -192,7 +192,7 @@ class _Taken:
         if not atoms_ and not any(isinstance(part, Negation) or any(aggregates(part)) for part in literals):
             return []
         scope = set[str]().union(*map(names, literals))
-        plain = tuple(part for part in literals if isinstance(part, Atom) or (isinstance(part, Constraint) and part.op == "="))
+        plain = tuple(part for part in literals if isinstance(part, Atom) or (isinstance(part, Builtin) and part.op == "="))
         grounded = grounded_by(plain, set(), scope)
         return [part for part in literals if isinstance(part, Atom | Negation) or any(aggregates(part)) or _needs(part, scope) <= grounded]
 
@@ -219,7 +219,7 @@ class _Taken:
                 return self._box(atom, self.outside, "outside")
             case Disjunction():
                 return [replace(literal, branches=tuple(map(self._read, literal.branches)))]
-            case Atom() | Negation() | Constraint() | Truth() | SetOf():
+            case Atom() | Negation() | Builtin() | Truth() | SetOf():
                 return [map_terms(literal, self._term)] if any(aggregates(literal)) else [literal]
             case _:
                 assert_never(literal)
@@ -242,4 +242,4 @@ class _Taken:
 
 
 def _needs(literal: Literal, scope: set[str]) -> set[str]:
-    return set[str]().union(*(needs(term, scope) for term in getattr(literal, "args", ()))) if isinstance(literal, Constraint) else set()
+    return set[str]().union(*(needs(term, scope) for term in getattr(literal, "args", ()))) if isinstance(literal, Builtin) else set()

@@ -12,14 +12,14 @@ from vigilog.core.sets import Set
 from vigilog.core.values import Type, Value, set_type, tuple_type
 from vigilog.language.printer import show_statement, show_term
 from vigilog.language.solving import outcomes
-from vigilog.language.syntax import Constraint, Term, Usage
+from vigilog.language.syntax import Builtin, Term, Usage
 
 
 @dataclass(frozen=True)
 class Applied:
     """A literal that applies an aggregate to a set."""
 
-    literal: Constraint
+    literal: Builtin
     use: Usage
 
     @property

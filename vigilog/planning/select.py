@@ -22,8 +22,8 @@ from vigilog.language.safety import awaits, decidable, grounded_by, names_in, ne
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -183,7 +183,7 @@ class _Query:
         if first is not None:
             pending = self.take(first, pending)
         while pending := self.decide(pending):
-            equalities, known = [part for _, part in pending if isinstance(part, Constraint)], self.env.keys()
+            equalities, known = [part for _, part in pending if isinstance(part, Builtin)], self.env.keys()
             atoms = [(index, part) for index, part in pending if isinstance(part, Atom)]
             told = [(index, atom) for index, atom in atoms if not awaits(atom, equalities, known, self.scope)]
             ready = [] if told else [index for index, part in pending if self.is_ready(part)]
@@ -239,11 +239,11 @@ class _Query:
                 if not literal.value:
                     self.where.append(exp.EQ(this=integer(1), expression=integer(0)))
                 return True
-            case Constraint(op="=", args=(Variable(), Aggregate())):
+            case Builtin(op="=", args=(Variable(), Aggregate())):
                 return False
-            case Constraint() if (use := usage(literal)) is not None:
+            case Builtin() if (use := usage(literal)) is not None:
                 return self.used(literal, use)
-            case Constraint(op="=", args=(left, right)):
+            case Builtin(op="=", args=(left, right)):
                 for variable, term in ((left, right), (right, left)):
                     if isinstance(variable, Variable) and variable.name not in self.env and self.known(term):
                         self.env[variable.name] = self.guarded(term)
@@ -258,7 +258,7 @@ class _Query:
                     ):
                         self.bind(variable, self.guarded(term))
                         return True
-            case Negation() | Constraint():
+            case Negation() | Builtin():
                 pass
             case Atom():
                 return False
@@ -272,21 +272,21 @@ class _Query:
             condition = self.absent(literal.literal)  # which may begin a new SELECT, with conditions of its own
             self.where.append(condition)
         else:
-            constraint = literal.literal if isinstance(literal, Negation) else literal
-            assert isinstance(constraint, Constraint)
-            if (use := usage(constraint)) is not None and constraint.op != "member":
-                self.where.append(exp.Not(this=self.result_is(Applied(constraint, use))))
+            builtin = literal.literal if isinstance(literal, Negation) else literal
+            assert isinstance(builtin, Builtin)
+            if (use := usage(builtin)) is not None and builtin.op != "member":
+                self.where.append(exp.Not(this=self.result_is(Applied(builtin, use))))
                 return True
-            args = constraint.args
-            condition = self.builder.dialect.test(constraint.op, [self.guarded(arg) for arg in args], [_type(arg) for arg in args])
-            if constraint.op == "match" and not isinstance(constraint.args[0], Constant):
+            args = builtin.args
+            condition = self.builder.dialect.test(builtin.op, [self.guarded(arg) for arg in args], [_type(arg) for arg in args])
+            if builtin.op == "match" and not isinstance(builtin.args[0], Constant):
                 self.require(condition)
             self.where.append(exp.Not(this=exp.Paren(this=condition)) if isinstance(literal, Negation) else condition)
         return True
 
     # -- sets and tuples
 
-    def used(self, literal: Constraint, use: Usage) -> bool:
+    def used(self, literal: Builtin, use: Usage) -> bool:
         """Adds `member`, or an aggregate over a set, if what it is computed from is known."""
         if not decidable(literal, self.known):
             return False
@@ -346,7 +346,7 @@ class _Query:
     def known(self, term: Term) -> bool:
         return needs(term, self.scope) <= self.env.keys()
 
-    def known_literal(self, literal: Atom | Negation | Constraint) -> bool:
+    def known_literal(self, literal: Atom | Negation | Builtin) -> bool:
         args = literal.literal.args if isinstance(literal, Negation) else literal.args
         return all(isinstance(arg, Wildcard) or self.known(arg) for arg in args)
 
@@ -477,7 +477,7 @@ class _Query:
     def is_ready(self, literal: Literal) -> bool:
         """Whether a literal says what an aggregate is, all of whose outer variables are known."""
         match literal:
-            case Constraint(args=(Variable(), Aggregate() as aggregate)):
+            case Builtin(args=(Variable(), Aggregate() as aggregate)):
                 return self.known(aggregate)
             case _:
                 return False
@@ -485,11 +485,11 @@ class _Query:
     def compute_aggregates(self, ready: list[Literal]) -> None:
         """Computes aggregates in a SELECT around what there is so far."""
         dialect = self.builder.dialect
-        found = [literal.args[1] for literal in ready if isinstance(literal, Constraint) and isinstance(literal.args[1], Aggregate)]
+        found = [literal.args[1] for literal in ready if isinstance(literal, Builtin) and isinstance(literal.args[1], Aggregate)]
         results = self.correlated(found) if dialect.correlates else self.grouped(found)
         for literal, result in zip(ready, results, strict=True):
             self.wanted.subtract(_asked(literal))
-            assert isinstance(literal, Constraint)
+            assert isinstance(literal, Builtin)
             variable, aggregate = literal.args
             assert isinstance(variable, Variable) and isinstance(aggregate, Aggregate) and aggregate.type is not None
             target_type = None if aggregate.target is None else _type(aggregate.target)

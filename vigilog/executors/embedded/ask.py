@@ -18,8 +18,8 @@ from vigilog.language.syntax import (
     TESTS,
     Aggregate,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Functor,
     Literal,
@@ -156,7 +156,7 @@ class _Opener:
 
     def literal(self, literal: Literal) -> Literal:
         """A set is collected by rules of its own, which see no variables of the goal, and an aggregate takes a component that is known: their constants stay."""
-        applied = isinstance(literal, Constraint) and literal.op not in COMPARISONS and literal.op not in TESTS
+        applied = isinstance(literal, Builtin) and literal.op not in COMPARISONS and literal.op not in TESTS
         return literal if applied or isinstance(literal, SetOf) else map_terms(literal, self.term)
 
     def term(self, term: Term) -> Term:

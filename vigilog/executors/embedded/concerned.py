@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vigilog.executors.embedded.statements import Statement
-from vigilog.language.syntax import Atom, Constant, Constraint, Rule, Variable
+from vigilog.language.syntax import Atom, Builtin, Constant, Rule, Variable
 
 MANY = 8  # rules that want constants of one relation; for fewer it is not worth to look
 
@@ -26,7 +26,7 @@ def wanted_constant(rule: Rule) -> tuple[int, Constant] | None:
     assert isinstance(first, Atom), "it is read first"
     equal: dict[str, Constant] = {}
     for literal in rule.body:
-        if isinstance(literal, Constraint) and literal.op == "=":
+        if isinstance(literal, Builtin) and literal.op == "=":
             for variable, value in (literal.args, literal.args[::-1]):
                 if isinstance(variable, Variable) and isinstance(value, Constant):
                     equal.setdefault(variable.name, value)

@@ -15,8 +15,8 @@ from vigilog.language.safety import awaits, decidable, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -125,7 +125,7 @@ class LocalRule:
     def _next(self, pending: Sequence[Literal]) -> int:
         """The literal to take next: what can be decided, else the atom of which most columns are known, and that need not wait."""
 
-        equalities = [literal for literal in pending if isinstance(literal, Constraint)]
+        equalities = [literal for literal in pending if isinstance(literal, Builtin)]
 
         def cost(index: int) -> tuple[int, bool, bool, int]:
             literal = pending[index]
@@ -139,9 +139,9 @@ class LocalRule:
 
     def _decidable(self, literal: Literal) -> bool:
         match literal:
-            case Constraint(args=(Variable(), Aggregate() as aggregate)):
+            case Builtin(args=(Variable(), Aggregate() as aggregate)):
                 return needs(aggregate, self.scope) <= self.slots.keys()
-            case Constraint():
+            case Builtin():
                 return decidable(literal, self._known)
             case Negation(literal=inner):
                 return all(isinstance(arg, Wildcard) or self._known(arg) for arg in inner.args)
@@ -156,18 +156,18 @@ class LocalRule:
                 return self._join(literal)
             case Negation(literal=inner):
                 return self._absent(inner) if isinstance(inner, Atom) else self._test(inner, False)
-            case Constraint(args=(Variable(name=name), Aggregate() as aggregate)):
+            case Builtin(args=(Variable(name=name), Aggregate() as aggregate)):
                 return self._aggregate(name, aggregate)
-            case Constraint() if (use := usage(literal)) is not None:
+            case Builtin() if (use := usage(literal)) is not None:
                 return self._used(literal, use)
-            case Constraint(op="=", args=(left, right)):
+            case Builtin(op="=", args=(left, right)):
                 for target, term in ((left, right), (right, left)):
                     if isinstance(target, Variable) and target.name not in self.slots:
                         return self._bind(target.name, term)
                     if isinstance(target, Functor) and target.name == "()" and not self._known(target) and self._known(term):
                         return self._taken_apart(target, term)
                 return self._test(literal, True)
-            case Constraint():
+            case Builtin():
                 return self._test(literal, True)
             case Truth(value=value):
                 return lambda bindings, _: (binding for binding in bindings if value)
@@ -271,7 +271,7 @@ class LocalRule:
 
         return step
 
-    def _used(self, literal: Constraint, use: Usage) -> Step:
+    def _used(self, literal: Builtin, use: Usage) -> Step:
         """`member`, or an aggregate over a set: each of its results."""
         given, match = [self._value(term) for term in use.given], self._matching(Functor("()", use.results))
 
@@ -310,27 +310,27 @@ class LocalRule:
         look(target, ())
         return match
 
-    def _test(self, constraint: Constraint, wanted: bool) -> Step:
-        if (use := usage(constraint)) is not None and constraint.op != "member":
-            return self._negated(constraint, use)
-        values = [self._value(arg) for arg in constraint.args]
+    def _test(self, builtin: Builtin, wanted: bool) -> Step:
+        if (use := usage(builtin)) is not None and builtin.op != "member":
+            return self._negated(builtin, use)
+        values = [self._value(arg) for arg in builtin.args]
 
         def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
                 args = [value(binding) for value in values]
-                if None not in args and functors.test(constraint.op, args) is wanted:
+                if None not in args and functors.test(builtin.op, args) is wanted:
                     yield binding
 
         return step
 
-    def _negated(self, constraint: Constraint, use: Usage) -> Step:
+    def _negated(self, builtin: Builtin, use: Usage) -> Step:
         """An aggregate over a set that has results, and not these."""
         given, wanted = ([self._value(term) for term in part] for part in (use.given, use.results))
 
         def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
                 args = [value(binding) for value in given]
-                rows = [] if None in args else list(solving.outcomes(constraint, use, args))
+                rows = [] if None in args else list(solving.outcomes(builtin, use, args))
                 if rows and tuple(value(binding) for value in wanted) not in rows:
                     yield binding
 

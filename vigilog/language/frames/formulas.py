@@ -17,8 +17,8 @@ from vigilog.language.frames.schema import Link, Schema
 from vigilog.language.frames.syntax import And, Comparison, Elision, Formula, Implies, Isa, Member, Name, Not, Or, Quantified
 from vigilog.language.syntax import (
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -222,8 +222,8 @@ class Formulas:
         rule = "a class and an attribute are named; variables are over objects and values"
         self.schema.findings.error("unsupported", f"{name} is a variable over {over}, which formulas do not have", name.span, rule=rule)
 
-    def _comparison(self, formula: Comparison, op: str, scope: Mapping[str, Bound]) -> Constraint:
-        return Constraint(op, (self.term(formula.left, scope), self.term(formula.right, scope)), formula.span)
+    def _comparison(self, formula: Comparison, op: str, scope: Mapping[str, Bound]) -> Builtin:
+        return Builtin(op, (self.term(formula.left, scope), self.term(formula.right, scope)), formula.span)
 
     def _path(self, formula: syntax.Link, scope: Mapping[str, Bound]) -> Body:
         found: list[Literal] = []
@@ -338,7 +338,7 @@ def _denies(formula: Formula) -> bool:
 
 
 def _gives(literal: Literal) -> bool:
-    return isinstance(literal, Atom) or (isinstance(literal, Constraint) and literal.op == "=")
+    return isinstance(literal, Atom) or (isinstance(literal, Builtin) and literal.op == "=")
 
 
 def bound(body: Body) -> set[str]:
@@ -350,14 +350,14 @@ def bound(body: Body) -> set[str]:
             match literal:
                 case Atom():
                     found |= {arg.name for arg in literal.args if isinstance(arg, Variable)}
-                case Constraint(op="=", args=(left, right)):
+                case Builtin(op="=", args=(left, right)):
                     for one, other in ((left, right), (right, left)):
                         if isinstance(one, Variable) and names(other) <= found:
                             found.add(one.name)
                 case Disjunction():
                     branches = [bound((*(Atom("", (Variable(name),)) for name in found), *branch)) for branch in literal.branches]
                     found |= set.intersection(*branches)
-                case Constraint() | Negation() | Truth() | SetOf():
+                case Builtin() | Negation() | Truth() | SetOf():
                     pass  # formulas have no sets
                 case _:
                     assert_never(literal)
@@ -370,7 +370,7 @@ def unrestricted(body: Body, around: frozenset[str] = frozenset()) -> Iterator[s
     known = around | bound((*(Atom("", (Variable(name),)) for name in around), *body))
     for literal in body:
         match literal:
-            case Constraint() | Negation():
+            case Builtin() | Negation():
                 yield from sorted(names(literal) - known)
             case Disjunction():
                 for branch in literal.branches:

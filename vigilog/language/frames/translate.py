@@ -20,7 +20,7 @@ from vigilog.language.frames import syntax
 from vigilog.language.frames.formulas import Body, Bound, Formulas
 from vigilog.language.frames.schema import Class, Link, Schema, schema, table_column
 from vigilog.language.frames.syntax import And, Formula, Implies, Labelled, Member, Name, Quantified
-from vigilog.language.syntax import Atom, Attribute, Constraint, Declaration, Directive, Negation, Program, Rule, Variable, Wildcard
+from vigilog.language.syntax import Atom, Attribute, Builtin, Declaration, Directive, Negation, Program, Rule, Variable, Wildcard
 from vigilog.protocol.shapes import Shape
 
 _Part = TypeVar("_Part", Declaration, Directive, Rule)
@@ -192,7 +192,7 @@ def _integrity(parts: Parts, known: Class, label: str, link: Link) -> None:
     if link.single and link.relation == f"{name}_{label}" and any(head.relation == link.relation for rule in rules for head in rule.heads):
         several, other = f"{name}_{label}_several", Variable("z")
         parts.declare(name, several, columns[:1], span)
-        body = (there, Atom(link.relation, (X, other), span), Constraint("!=", (Y, other), span))
+        body = (there, Atom(link.relation, (X, other), span), Builtin("!=", (Y, other), span))
         parts.rule(name, Atom(several, (X,)), body, span)
         parts.direct(name, "constraint", several, span)
 

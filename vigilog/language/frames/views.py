@@ -10,7 +10,7 @@ from vigilog.language.frames.formulas import Body, Bound, Formulas
 from vigilog.language.frames.schema import MAX_ATTRIBUTES, MAX_DEPTH, Link, check_label, formulas, properties
 from vigilog.language.frames.syntax import Computed, Elision, Frame, Name, Path, Property, Section
 from vigilog.language.functors import AGGREGATES, NUMERIC
-from vigilog.language.syntax import Aggregate, Atom, Constraint, Variable
+from vigilog.language.syntax import Aggregate, Atom, Builtin, Variable
 from vigilog.protocol.shapes import Part, Shape, Slot
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _slot(view: _View, name: str, sorts: list[str], part: Property, before: dict
             result = {"count": "number", "mean": "float"}.get(op, type_)
             value = Aggregate(op, None if op == "count" else Y, body, span=span)
             parts.declare(view.name, relation, [*view.columns, ("x", schema.type(sort)), ("y", result)], span)
-            parts.rule(view.name, Atom(relation, (*view.bound, X, N)), (*start, Constraint("=", (N, value), span)), span)
+            parts.rule(view.name, Atom(relation, (*view.bound, X, N)), (*start, Builtin("=", (N, value), span)), span)
             assert op in AGGREGATES, "the grammar knows the aggregates"
             return Slot(label, relation, result, single=True)
 

@@ -24,8 +24,8 @@ from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Disjunction,
     Literal,
@@ -183,7 +183,7 @@ class Demand:
                 yield literal, tuple(before)
             case Negation(literal=Atom() as atom) if atom.relation in self.behind:
                 yield atom, tuple(before)
-            case Constraint(args=(_, Aggregate() as aggregate)):
+            case Builtin(args=(_, Aggregate() as aggregate)):
                 inside = scope | names_in(aggregate)
                 for way in _ways(aggregate):
                     done, pending = list(before), list(way)
@@ -192,11 +192,9 @@ class Demand:
                         part = pending.pop(self._next(pending, known, inside))
                         if self._on_demand(part):
                             yield from self._questions(part, done, known, inside)
-                        if isinstance(part, Atom | Constraint) and not (
-                            isinstance(part, Constraint) and isinstance(part.args[-1], Aggregate)
-                        ):
+                        if isinstance(part, Atom | Builtin) and not (isinstance(part, Builtin) and isinstance(part.args[-1], Aggregate)):
                             done.append(part)
-            case Atom() | Negation() | Constraint() | Truth():
+            case Atom() | Negation() | Builtin() | Truth():
                 pass
             case Disjunction() | SetOf():
                 raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
@@ -209,7 +207,7 @@ class Demand:
     def _next(self, pending: Sequence[Literal], bound: set[str], scope: set[str]) -> int:
         """The literal to read next: what can be decided at once; then atoms with something known, tables before what must be asked for; negation and aggregates last."""
 
-        equalities = [literal for literal in pending if isinstance(literal, Constraint)]
+        equalities = [literal for literal in pending if isinstance(literal, Builtin)]
 
         def cost(index: int) -> tuple[float, float]:
             literal = pending[index]
@@ -220,9 +218,9 @@ class Demand:
                     some = any(marks) or not marks
                     waits = awaits(literal, equalities, bound, scope)
                     return (1 + asked if some else 3 + asked) + 10 * waits, -sum(marks) / max(len(marks), 1)
-                case Constraint(args=(_, Aggregate() as aggregate)):
+                case Builtin(args=(_, Aggregate() as aggregate)):
                     return (6 if needs(aggregate, scope) <= bound else 20), 0
-                case Constraint():
+                case Builtin():
                     return (0 if decidable(literal, lambda term: _known(term, bound, scope)) else 20), 0
                 case Truth():
                     return 0, 0
@@ -254,7 +252,7 @@ class Demand:
                 args.append(arg)
             elif mark == "b":
                 args.append(Variable(next(fresh), arg.type))
-                equal.append(Constraint("=", (args[-1], arg)))
+                equal.append(Builtin("=", (args[-1], arg)))
         return Atom(magic, tuple(args)), equal
 
     def _answer_factored(self, relation: str, pattern: str, ways: Sequence[_Way]) -> None:

@@ -34,8 +34,8 @@ from vigilog.language.safety import grounded_by, names_in, needs
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Functor,
     Literal,
     Negation,
@@ -111,7 +111,7 @@ def _decided(literals: Body, scope: set[str]) -> Body:
 
 def _aggregate(literal: Literal) -> Aggregate | None:
     match literal:
-        case Constraint(args=(_, Aggregate() as aggregate)):
+        case Builtin(args=(_, Aggregate() as aggregate)):
             return aggregate
         case _:
             return None
@@ -126,6 +126,6 @@ def _reading(rule: Rule, relation: str, atom: Atom, body: Body) -> Rule:
     taken = names(rule, into_aggregates=True) | names_of(body)
     fresh = (name for name in (f"r{number}" for number in count(1)) if name not in taken)
     args = tuple(arg if isinstance(arg, Variable | Constant) else Variable(next(fresh), arg.type) for arg in atom.args)
-    computed = [Constraint("=", (new, old)) for new, old in zip(args, atom.args, strict=True) if isinstance(old, Functor)]
+    computed = [Builtin("=", (new, old)) for new, old in zip(args, atom.args, strict=True) if isinstance(old, Functor)]
     named = (replace(atom, args=args) if literal is atom else literal for literal in body)
     return rule.derive(Atom(relation, args), body=(*named, *computed))

@@ -27,8 +27,8 @@ from vigilog.core.values import NUMBER
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Literal,
     Negation,
@@ -62,11 +62,11 @@ class Amendment:
                 return self._present(literal, fresh)
             case Negation(literal=Atom() as atom) if atom.relation in self.gone or atom.relation in self.large:
                 return self._absent(atom, fresh)
-            case Constraint(args=(variable, Aggregate() as aggregate)):
+            case Builtin(args=(variable, Aggregate() as aggregate)):
                 return [replace(literal, args=(variable, replace(aggregate, body=self._body(aggregate.body, fresh))))]
             case Disjunction():
                 return [replace(literal, branches=tuple(self._body(branch, fresh) for branch in literal.branches))]
-            case Negation() | Constraint() | Truth():
+            case Negation() | Builtin() | Truth():
                 return [literal]
             case SetOf():
                 raise AssertionError("setofs are collected before")
@@ -85,4 +85,4 @@ class Amendment:
         found = Variable(next(fresh), NUMBER)
         args = tuple(Variable(next(fresh), arg.type) if isinstance(arg, Wildcard) else arg for arg in atom.args)
         counted = Aggregate("count", None, tuple(self._present(replace(atom, args=args), fresh)), NUMBER)
-        return [Constraint("=", (found, counted)), Constraint("=", (found, Constant(0, NUMBER)))]
+        return [Builtin("=", (found, counted)), Builtin("=", (found, Constant(0, NUMBER)))]

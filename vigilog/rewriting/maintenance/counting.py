@@ -26,8 +26,8 @@ from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Functor,
     Literal,
@@ -90,7 +90,7 @@ def bindings(rules: Iterable[Rule], naming: Naming) -> Iterator[Bindings]:
     for rule in rules:
         fresh = (name for name in (f"h{number}" for number in count()) if name not in names(rule, into_aggregates=True))
         args = tuple(arg if isinstance(arg, Variable) else Variable(next(fresh), arg.type) for arg in rule.head.args)
-        equal = tuple(Constraint("=", (own, arg)) for own, arg in zip(args, rule.head.args, strict=True) if own != arg)
+        equal = tuple(Builtin("=", (own, arg)) for own, arg in zip(args, rule.head.args, strict=True) if own != arg)
         others = {variable: None for literal in rule.body for variable in variables(literal) if variable not in args}
         shown = Atom(naming.fresh(rule.head.relation), (*args, *others))
         columns = tuple(Attribute(f"c{place}", str(arg.type), arg.type) for place, arg in enumerate(shown.args))
@@ -119,11 +119,11 @@ class Tally:
         every = Atom(counted.relation, (*self.columns, *(Variable(f"v{place}", attribute.type) for place, attribute in enumerate(rest))))
         value: Term = Functor("neg", (self.found,), NUMBER) if lost else self.found
         head = Atom(self.each, (*self.columns, Constant(number, NUMBER), value))
-        return origin.derive(head, body=(some, Constraint("=", (self.found, Aggregate("count", None, (every,), NUMBER)))))
+        return origin.derive(head, body=(some, Builtin("=", (self.found, Aggregate("count", None, (every,), NUMBER)))))
 
     def total(self, origin: Rule, *conditions: Literal) -> Rule:
         """The rule that adds them up."""
         which, number = (Variable(name, NUMBER) for name in ("i", "m"))
         some = Atom(self.each, (*self.columns, Wildcard(NUMBER), Wildcard(NUMBER)))
         total = Aggregate("sum", number, (Atom(self.each, (*self.columns, which, number)),), NUMBER)
-        return origin.derive(Atom(self.sum, (*self.columns, self.found)), body=(some, Constraint("=", (self.found, total)), *conditions))
+        return origin.derive(Atom(self.sum, (*self.columns, self.found)), body=(some, Builtin("=", (self.found, total)), *conditions))

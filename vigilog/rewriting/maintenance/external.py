@@ -25,8 +25,8 @@ from vigilog.core.values import NUMBER
 from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Functor,
     Literal,
@@ -211,7 +211,7 @@ def _count(origin: Rule, tally: Tally, bindings: Sequence[Declaration], states: 
     for number, part in enumerate(bindings):
         for name, lost in ((states[part.relation].gained, False), (states[part.relation].lost, True)):
             demand.add(tally.part(origin, replace(part, relation=name), 2 * number + lost, lost=lost))
-    demand.add(tally.total(origin, Constraint("!=", (tally.found, Constant(0, NUMBER)))))
+    demand.add(tally.total(origin, Builtin("!=", (tally.found, Constant(0, NUMBER)))))
 
 
 def _judge(origin: Rule, tally: Tally, changed: States, numbers: str, numbered: States, demand: Demand) -> None:
@@ -219,13 +219,13 @@ def _judge(origin: Rule, tally: Tally, changed: States, numbers: str, numbered: 
     columns, turn, zero = tally.columns, tally.found, Constant(0, NUMBER)
     before, now = Variable("before", NUMBER), Variable("now", NUMBER)
     turned, known = Atom(tally.sum, (*columns, turn)), Atom(numbers, (*columns, before))
-    sum_ = Constraint("=", (now, Functor("+", (before, turn), NUMBER)))
+    sum_ = Builtin("=", (now, Functor("+", (before, turn), NUMBER)))
     new = Negation(Atom(numbers, (*columns, Wildcard(NUMBER))))
     for head, body in (
         (Atom(numbered.lost, (*columns, before)), (turned, known)),
-        (Atom(numbered.gained, (*columns, now)), (turned, known, sum_, Constraint(">", (now, zero)))),
+        (Atom(numbered.gained, (*columns, now)), (turned, known, sum_, Builtin(">", (now, zero)))),
         (Atom(numbered.gained, (*columns, turn)), (turned, new)),
-        (Atom(changed.lost, columns), (turned, known, sum_, Constraint("=", (now, zero)))),
+        (Atom(changed.lost, columns), (turned, known, sum_, Builtin("=", (now, zero)))),
         (Atom(changed.gained, columns), (turned, new)),
     ):
         demand.add(origin.derive(head, body=body))
@@ -247,7 +247,7 @@ def _single_binding(name: str, rules: Sequence[Rule], keys: Mapping[str, tuple[i
     if len(rules) > 1 or any(atom.relation == name for atom, _ in atoms(rule.body)):
         return False
     known = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
-    equalities = tuple(literal for literal in rule.body if isinstance(literal, Constraint) and literal.op == "=")
+    equalities = tuple(literal for literal in rule.body if isinstance(literal, Builtin) and literal.op == "=")
     size = -1
     while len(known) > size:
         size = len(known)

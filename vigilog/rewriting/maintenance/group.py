@@ -8,7 +8,7 @@ from typing import Any
 
 from vigilog.core.values import Type, Value
 from vigilog.language import accumulators, functors
-from vigilog.language.syntax import Atom, Constant, Constraint, Declaration, Functor, Rule, Term, Variable
+from vigilog.language.syntax import Atom, Builtin, Constant, Declaration, Functor, Rule, Term, Variable
 
 EXTREMES: Mapping[str, Callable[..., Any]] = {"min": min, "max": max}
 Cells = tuple[Any, ...]
@@ -48,7 +48,7 @@ class Group:
     parts: tuple[Part, ...]
     shown: tuple[Shown, ...]
     read: tuple[int, ...]  # which of the values rules read
-    tests: tuple[Constraint, ...]
+    tests: tuple[Builtin, ...]
     bound: tuple[str, ...]  # the variables whose values the columns of `rows` are
     source: Atom | None  # the atom whose rows are the bindings, if that is all there is to them
     own: bool
@@ -131,7 +131,7 @@ def _alone(part: Part, cell: Any) -> Any:
     return accumulators.written(part.type, accumulators.units(part.type, cell)) if part.op == "sum" else cell
 
 
-def _passes(test: Constraint, known: Mapping[str, Value]) -> bool:
+def _passes(test: Builtin, known: Mapping[str, Value]) -> bool:
     args = [_term(arg, known) for arg in test.args]
     return None not in args and bool(functors.test(test.op, args))
 

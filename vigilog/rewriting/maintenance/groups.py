@@ -38,8 +38,8 @@ from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Disjunction,
     Literal,
@@ -111,7 +111,7 @@ class _Site:
     keys: tuple[Variable, ...]
     body: tuple[Literal, ...]
     found: dict[int, tuple[Variable, Aggregate]] = field(default_factory=dict)
-    tests: tuple[Constraint, ...] = ()
+    tests: tuple[Builtin, ...] = ()
 
     @property
     def ways(self) -> tuple[tuple[Literal, ...], ...]:
@@ -137,7 +137,7 @@ def _sites(rule: Rule, own: Collection[str]) -> Iterator[_Site]:
     scope, found, ways = names(rule), list[_Site](), 1
     for place, literal in enumerate(rule.body):
         match literal:
-            case Constraint(op="=", args=(Variable() as variable, Aggregate() as aggregate)) if aggregate.op in KEPT:
+            case Builtin(op="=", args=(Variable() as variable, Aggregate() as aggregate)) if aggregate.op in KEPT:
                 keys = needs(aggregate, scope)
             case _:
                 continue
@@ -163,7 +163,7 @@ def _plain_target(aggregate: Aggregate, scope: set[str]) -> Aggregate:
     if aggregate.target is None or (isinstance(aggregate.target, Variable) and aggregate.target.name not in scope):
         return aggregate
     target = Variable("own target", aggregate.target.type)
-    equal = Constraint("=", (target, aggregate.target))
+    equal = Builtin("=", (target, aggregate.target))
     match aggregate.body:
         case (Disjunction() as either,):
             body: tuple[Literal, ...] = (replace(either, branches=tuple((*branch, equal) for branch in either.branches)),)
@@ -195,7 +195,7 @@ class _Groups:
         places = {place for site in sites for place in site.found}
         rest = [literal for place, literal in enumerate(rule.body) if place not in places]
         for site in sites:
-            site.tests = tuple(literal for literal in rest if isinstance(literal, Constraint) and _tests(literal, site.given))
+            site.tests = tuple(literal for literal in rest if isinstance(literal, Builtin) and _tests(literal, site.given))
         groups = [self._group(rule, site, rest, own) for site in sites]
         rules = []
         for full in product(*((True, False) if site.nothing else (True,) for site in sites)):
@@ -225,7 +225,7 @@ class _Groups:
         rows, kept = Atom(rules[0].head.relation, tuple(columns.values())), [*parts]
         some = replace(rows, args=(*site.keys, *(Wildcard(arg.type) for arg in rows.args[len(site.keys) :])))
         over = (
-            Constraint("=", (s.variable, Aggregate(s.op, None if s.part is None else rows.args[kept[s.part].column], (rows,), s.type)))
+            Builtin("=", (s.variable, Aggregate(s.op, None if s.part is None else rows.args[kept[s.part].column], (rows,), s.type)))
             for s in shown
         )
         aux = Atom(self._name(rule, "aux"), (*site.keys, *(shown[place].variable for place in read)))
@@ -273,7 +273,7 @@ class _Groups:
         used |= {
             literal.args[0].name
             for place, literal in enumerate(rule.body)
-            if place not in site.found and isinstance(literal, Constraint) and isinstance(literal.args[0], Variable) and literal not in rest
+            if place not in site.found and isinstance(literal, Builtin) and isinstance(literal.args[0], Variable) and literal not in rest
         }
         found = [place for place, each in enumerate(shown) if each.variable.name in used]
         return found or ([] if site.keys else [0])
@@ -300,7 +300,7 @@ def _body(
         if is_full:
             body.append(Atom(group.aux.relation, (*site.keys, *(group.shown[place].variable for place in group.read))))
         else:
-            body += [Constraint("=", (each.variable, Constant(_zero(each.type), each.type))) for each in group.shown]
+            body += [Builtin("=", (each.variable, Constant(_zero(each.type), each.type))) for each in group.shown]
             rest_of = (Wildcard(attribute.type) for attribute in group.state.attributes[group.keys :])
             body.append(Negation(Atom(group.state.relation, (*site.keys, *rest_of))))
     return tuple(body)
@@ -321,7 +321,7 @@ def _own(site: _Site) -> set[str]:
     return {name for part in site.body for name in names(part)} - {key.name for key in site.keys}
 
 
-def _tests(literal: Constraint, given: set[str]) -> bool:
+def _tests(literal: Builtin, given: set[str]) -> bool:
     """Whether a literal asks something of given values alone."""
     return not any(True for _ in aggregates(literal)) and bool(names(literal)) and names(literal) <= given
 

@@ -32,7 +32,7 @@ from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
-    Constraint,
+    Builtin,
     Declaration,
     Disjunction,
     Literal,
@@ -73,7 +73,7 @@ def deletions(rule: Rule, states: Mapping[str, States], *, stored: bool = False)
                 yield _variant(rule, head, rule.body, place, replace(literal, relation=states[literal.relation].lost))
             case Negation(literal=Atom() as atom):
                 yield _variant(rule, head, rule.body, place, replace(atom, relation=states[atom.relation].gained))
-            case Negation() | Constraint() | Truth():
+            case Negation() | Builtin() | Truth():
                 pass
             case Disjunction() | SetOf():
                 raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
@@ -93,7 +93,7 @@ def insertions(rule: Rule, states: Mapping[str, States]) -> Iterator[Variant]:
                 yield _variant(rule, head, body, place, replace(literal, relation=states[literal.relation].gained))
             case Negation(literal=Atom() as atom):
                 yield _variant(rule, head, body, place, replace(atom, relation=states[atom.relation].lost))
-            case Negation() | Constraint() | Truth():
+            case Negation() | Builtin() | Truth():
                 pass
             case Disjunction() | SetOf():
                 raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
@@ -141,4 +141,4 @@ def _read_off(rule: Rule, head: Atom, prefix: tuple[Literal, ...]) -> Variant:
 
 
 def _compares(literal: Literal) -> bool:
-    return isinstance(literal, Constraint) and not any(isinstance(arg, Aggregate) for arg in literal.args)
+    return isinstance(literal, Builtin) and not any(isinstance(arg, Aggregate) for arg in literal.args)

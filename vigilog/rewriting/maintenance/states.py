@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from vigilog.language.syntax import Aggregate, Atom, Constraint, Disjunction, Literal, Negation, Rule, SetOf, Term, Truth
+from vigilog.language.syntax import Aggregate, Atom, Builtin, Disjunction, Literal, Negation, Rule, SetOf, Term, Truth
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ def literal_in_new(literal: Literal, states: Mapping[str, States]) -> Literal:
             return replace(literal, relation=states[literal.relation].new)
         case Negation():
             inner = literal_in_new(literal.literal, states)
-            assert isinstance(inner, Atom | Constraint), "only atoms and tests are negated"
+            assert isinstance(inner, Atom | Builtin), "only atoms and tests are negated"
             return replace(literal, literal=inner)
-        case Constraint():
+        case Builtin():
             return replace(literal, args=tuple(term(arg) for arg in literal.args))
         case Disjunction():
             return replace(literal, branches=tuple(tuple(literal_in_new(part, states) for part in branch) for branch in literal.branches))

@@ -13,8 +13,8 @@ from vigilog.language.functors import AGGREGATES
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -42,11 +42,7 @@ def touched(rule: Rule, states: Mapping[str, States]) -> Iterator[tuple[Literal,
     """
     taken = names(rule, into_aggregates=True)
     found = [
-        aggregate
-        for literal in rule.body
-        if isinstance(literal, Constraint)
-        for aggregate in literal.args
-        if isinstance(aggregate, Aggregate)
+        aggregate for literal in rule.body if isinstance(literal, Builtin) for aggregate in literal.args if isinstance(aggregate, Aggregate)
     ]
     prefixes = [prefix for aggregate in found for way in ways(aggregate) for prefix in _touched_way(way, states)]
     yield from dict.fromkeys(_apart(prefix, names(rule), taken) for prefix in prefixes)  # aggregates over the same are touched by the same
@@ -71,7 +67,7 @@ def grouped(body: tuple[Literal, ...], prefix: tuple[Literal, ...]) -> tuple[Lit
     found = [
         literal.args[1]
         for literal in body
-        if isinstance(literal, Constraint) and len(literal.args) == 2 and isinstance(literal.args[1], Aggregate)
+        if isinstance(literal, Builtin) and len(literal.args) == 2 and isinstance(literal.args[1], Aggregate)
     ]
     fresh = (
         f"n{number}"
@@ -88,7 +84,7 @@ def grouped(body: tuple[Literal, ...], prefix: tuple[Literal, ...]) -> tuple[Lit
         elif all(AGGREGATES[aggregate.op].nothing for aggregate in same):  # others have no value where there is nothing
             number = Variable(next(fresh), NUMBER)
             counted = Aggregate("count", None, same[0].body, NUMBER)
-            kept += [Constraint("=", (number, counted)), Constraint(">", (number, Constant(0, NUMBER)))]
+            kept += [Builtin("=", (number, counted)), Builtin(">", (number, Constant(0, NUMBER)))]
     return tuple(kept)
 
 
@@ -129,11 +125,11 @@ def beside(way: Iterable[Literal]) -> Iterator[Literal]:
     """The literals of an aggregate that say more of what a change in it touches: atoms, and equalities of what is computed."""
     for literal in way:
         match literal:
-            case Atom() | Constraint(op="=", args=(_, Variable() | Constant() | Functor())):
+            case Atom() | Builtin(op="=", args=(_, Variable() | Constant() | Functor())):
                 yield literal
-            case Constraint() if usage(literal) is not None:
+            case Builtin() if usage(literal) is not None:
                 yield literal
-            case Constraint() | Negation() | Truth() | Disjunction() | SetOf():
+            case Builtin() | Negation() | Truth() | Disjunction() | SetOf():
                 pass
             case _:
                 assert_never(literal)

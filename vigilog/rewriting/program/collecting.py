@@ -27,8 +27,8 @@ from vigilog.language.syntax import (
     Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
-    Constraint,
     Declaration,
     Disjunction,
     Functor,
@@ -88,9 +88,9 @@ class _Collector:
                     kept += found[id(literal)][0]
                 case Disjunction():
                     kept.append(replace(literal, branches=tuple(map(self.body, literal.branches))))
-                case Constraint() if id(literal) in replaced:
+                case Builtin() if id(literal) in replaced:
                     kept.append(replaced[id(literal)])
-                case Atom() | Negation() | Constraint() | Truth():
+                case Atom() | Negation() | Builtin() | Truth():
                     kept.append(map_terms(literal, self.term))
                 case _:
                     assert_never(literal)
@@ -107,12 +107,12 @@ class _Collector:
         if isinstance(result, Variable):
             for part in body:
                 match part:
-                    case Constraint(op=op, args=(Variable(name=name), value, *place), definition=None) if (
+                    case Builtin(op=op, args=(Variable(name=name), value, *place), definition=None) if (
                         op in OF_BINDINGS and name == result.name
                     ):
-                        asked[id(part)] = Constraint("=", (value, _aggregate(op, target, place, value, bindings)), part.span)
+                        asked[id(part)] = Builtin("=", (value, _aggregate(op, target, place, value, bindings)), part.span)
         if not isinstance(result, Variable) or self.used[result.name] > 1 + len(asked):
-            kept.append(Constraint("=", (result, Aggregate("setof", target, (bindings,), result.type, literal.span)), literal.span))
+            kept.append(Builtin("=", (result, Aggregate("setof", target, (bindings,), result.type, literal.span)), literal.span))
         return kept, asked
 
     def bindings(self, literal: SetOf) -> tuple[Atom, Term]:
@@ -169,7 +169,7 @@ class _Collector:
                 return Atom(name, (*outer, literal.result), literal.span)
             case Disjunction():
                 return replace(literal, branches=tuple(tuple(map(self.inside, branch)) for branch in literal.branches))
-            case Atom() | Negation() | Constraint() | Truth():
+            case Atom() | Negation() | Builtin() | Truth():
                 return map_terms(literal, self.term)
             case _:
                 assert_never(literal)

@@ -22,8 +22,8 @@ from vigilog.core.errors import Finding, ProgramError
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -93,7 +93,7 @@ class _Normalizer:
                     choices.append([()] if literal.value else [])
                 case Disjunction():
                     choices.append([way for branch in literal.branches for way in self.alternatives(rule, branch)])
-                case Atom() | Negation() | Constraint():
+                case Atom() | Negation() | Builtin():
                     choices.append([(literal,)])
                 case SetOf():
                     raise AssertionError("setofs are collected before")
@@ -112,10 +112,10 @@ class _Normalizer:
         """The literal with variables for its aggregates and for what an atom computes, then what these variables equal."""
         lifted: list[Literal] = []
         match literal:
-            case Constraint(op="=", args=(Variable(), Aggregate() as aggregate)):
+            case Builtin(op="=", args=(Variable(), Aggregate() as aggregate)):
                 yield replace(literal, args=(literal.args[0], self.aggregate(aggregate, fresh)))
                 return
-            case Constraint(op="=", args=(Aggregate() as aggregate, Variable())):
+            case Builtin(op="=", args=(Aggregate() as aggregate, Variable())):
                 yield replace(literal, args=(literal.args[1], self.aggregate(aggregate, fresh)))
                 return
             case Atom():
@@ -125,7 +125,7 @@ class _Normalizer:
             case Negation():
                 inner = replace(literal.literal, args=tuple(self.lift_term(arg, lifted, fresh) for arg in literal.literal.args))
                 yield replace(literal, literal=inner)
-            case Constraint():
+            case Builtin():
                 yield replace(literal, args=tuple(self.lift_term(arg, lifted, fresh) for arg in literal.args))
             case Truth() | Disjunction() | SetOf():
                 raise AssertionError("disjunctions, truths and setofs are gone before aggregates are lifted")
@@ -174,7 +174,7 @@ class _Normalizer:
             case Disjunction():
                 branches = (tuple(plain for part in branch for plain in self.lift_inside(part, fresh)) for branch in literal.branches)
                 yield replace(literal, branches=tuple(branches))
-            case Atom() | Negation() | Constraint():
+            case Atom() | Negation() | Builtin():
                 yield from self.lift(literal, fresh)
             case SetOf():
                 raise AssertionError("setofs are collected before")
@@ -203,7 +203,7 @@ def _flat(atom: Atom, lifted: list[Literal], fresh: Iterator[str]) -> Atom:
 def _named(term: Term, value: Term, lifted: list[Literal], fresh: Iterator[str]) -> Variable:
     """A new variable for a term, and the literal that gives it its value."""
     variable = Variable(next(fresh), term.type, term.span)
-    lifted.append(Constraint("=", (variable, value), term.span))
+    lifted.append(Builtin("=", (variable, value), term.span))
     return variable
 
 

@@ -22,7 +22,7 @@ from itertools import chain, count, product
 from vigilog.language.strata import components
 from vigilog.language.syntax import (
     Atom,
-    Constraint,
+    Builtin,
     Literal,
     Program,
     Rule,
@@ -117,9 +117,9 @@ def _instance(atom: Atom, definition: Rule, taken: set[str]) -> Iterator[Literal
         elif isinstance(arg, Wildcard) and not isinstance(mine, Variable):
             value = Variable(next(name for name in (f"w{number}" for number in count(1)) if name not in taken), mine.type)
             taken.add(value.name)
-            equal.append(Constraint("=", (value, mine)))
+            equal.append(Builtin("=", (value, mine)))
         elif not isinstance(arg, Wildcard):
-            equal.append(Constraint("=", (arg, mine)))
+            equal.append(Builtin("=", (arg, mine)))
     for literal in definition.body:
         yield rename_literal(rename_literal(literal, apart), given)
     for literal in equal:
