@@ -26,7 +26,7 @@ from vigilog.language import functors, options, syntax
 from vigilog.language.functors import AGGREGATES, FUNCTORS
 from vigilog.language.parser import parse
 from vigilog.language.syntax import aggregates
-from vigilog.planning import dialect, sparksql, sqlite
+from vigilog.planning import dialect, duckdb, sparksql, sqlite
 from vigilog.rewriting.maintenance.strategies import STRATEGIES
 from vigilog.spark import sinks, sources, types
 
@@ -50,8 +50,10 @@ TABLES: list[tuple[str, Iterable[str], Iterable[str]]] = [
     ("COMPARISONS in planning/dialect.py", dialect.COMPARISONS, functors._COMPARE),
     ("AGGREGATES in planning/sqlite.py", sqlite.AGGREGATES, AGGREGATES),
     ("AGGREGATES in planning/sparksql.py", sparksql.AGGREGATES, AGGREGATES),
+    ("AGGREGATES in planning/duckdb.py", duckdb.AGGREGATES, AGGREGATES),
     ("ANY in language/functors.py", functors.ANY, KINDS),
     ("AFFINITY in planning/sqlite.py", sqlite.AFFINITY, KINDS),
+    ("COLUMN in planning/duckdb.py", duckdb.COLUMN, KINDS),
     ("_SPARK in spark/types.py", types._SPARK, {*KINDS} - {"decimal", "set", "tuple"}),
     ("_ARROW in core/arrow.py", arrow._ARROW, {*KINDS} - {"decimal", "set", "tuple"}),
     ("TEXTS in files/reader.py", reader.TEXTS, TEXT),
@@ -92,7 +94,7 @@ def test_every_aggregate_can_be_said(name: str) -> None:
 def test_an_aggregate_that_there_is_not_is_an_error_everywhere() -> None:
     with pytest.raises(KeyError, match="median"):
         functors.aggregate("median", NUMBER, [1, 2, 3])
-    for dialect_ in (sqlite.SqliteDialect(), sparksql.SparkDialect()):
+    for dialect_ in (sqlite.SqliteDialect(), duckdb.DuckDbDialect(), sparksql.SparkDialect()):
         with pytest.raises(KeyError, match="median"):
             dialect_.aggregate("median", NUMBER, NUMBER, dialect.integer(1))
     with pytest.raises(KeyError, match="median"):
@@ -131,7 +133,7 @@ def test_a_source_that_there_is_not_is_no_attribute_of_a_reader() -> None:
 
 
 def test_what_there_is_not_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no engine duck; there are auto, embedded, spark"):
+    with pytest.raises(UsageError, match="there is no engine duck; there are auto, embedded, duckdb, spark"):
         open_program(GRAPH, {}, engine="duck")
     with pytest.raises(UsageError, match="there is no engine duck"):
         evaluate(GRAPH, {}, "duck")

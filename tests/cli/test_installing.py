@@ -21,7 +21,7 @@ from vigilog.core import extras
 
 pytestmark = pytest.mark.apart
 
-LARGE = {"sqlglot", "lark", "pyarrow", "pyspark", "pandas", "deltalake", "fastapi", "uvicorn", "httpx", "websockets", "msgspec", "rich"}
+LARGE = {"sqlglot", "lark", "duckdb", "pyarrow", "pyspark", "pandas", "deltalake", "fastapi", "uvicorn", "httpx", "websockets", "msgspec", "rich"}
 WITHOUT_SPARK = 'Spark is not installed: pip install "vigilog[spark]"'
 
 
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_base_has_no_package_of_an_extra(base: Installation) -> None:
     listed = base.python("-c", "import pkgutil; print(*(module.name for module in pkgutil.iter_modules()))").stdout.split()
     assert {"vigilog", "sqlglot", "httpx"} <= {*listed}
-    assert {"pyspark", "pyarrow", "pandas", "numpy", "deltalake", "fastapi", "uvicorn", "starlette", "prometheus_client"}.isdisjoint(listed)
+    assert {"pyspark", "pyarrow", "pandas", "numpy", "deltalake", "duckdb", "fastapi", "uvicorn", "starlette", "prometheus_client"}.isdisjoint(listed)
 
 
 def test_the_readme_runs_without_extras(base: Installation, tmp_path: Path) -> None:
@@ -99,6 +99,12 @@ def test_what_needs_an_extra_says_how_to_install_it(base: Installation, folder: 
     assert base.vigilog(*arguments, cwd=folder) == (1, "", f"error[not-installed]: {why}\n")
 
 
+def test_without_duckdb_sqlite_evaluates_and_that_is_said(base: Installation, folder: Path) -> None:
+    status, out, err = base.vigilog("run", "graph.dl", "-D", "-", "--engine", "duckdb", cwd=folder)
+    assert (status, out) == (0, base.vigilog("run", "graph.dl", "-D", "-", cwd=folder)[1])
+    assert err == 'warning: engine duckdb was asked for, but DuckDB is not installed: pip install "vigilog[bulk]"; SQLite evaluates\n'
+
+
 def test_what_needs_an_extra_in_python_says_so_too(base: Installation, folder: Path) -> None:
     script = """
 import vigilog
@@ -136,12 +142,12 @@ print(choose("auto", inputs(check(open("graph.dl").read()).program, ".").values(
     )
 
 
-@pytest.mark.parametrize("extra", ["spark", "server"])
+@pytest.mark.parametrize("extra", ["spark", "server", "bulk"])
 def test_what_an_extra_checks_is_what_it_installs(extra: str) -> None:
     installed = {Requirement(text).name for text in EXTRAS[extra]}
     checked = [one for one in vars(extras).values() if isinstance(one, extras.Extra) and one.name == f"vigilog[{extra}]"]
     assert checked and {package.replace("_", "-") for one in checked for package in one.packages} <= installed
-    assert EXTRAS["all"] == ["vigilog[spark,server,mediators]"]
+    assert EXTRAS["all"] == ["vigilog[bulk,spark,server,mediators]"]
 
 
 # -- the command line
@@ -169,7 +175,7 @@ def test_the_shell_completes_commands_options_and_values() -> None:
 
     assert completed("vigilog wa") == ["watch"]
     assert completed("vigilog run --en") == ["--engine"]
-    assert completed("vigilog run graph.dl --engine ") == ["auto", "embedded", "spark"]
+    assert completed("vigilog run graph.dl --engine ") == ["auto", "embedded", "duckdb", "spark"]
 
 
 COMMANDS: Any = get_command(app)

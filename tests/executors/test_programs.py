@@ -48,7 +48,7 @@ def by_engine(program: Program, folder: Path, engine: str, undefined: bool | Non
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("treatment", ["reference", "embedded"])
+@pytest.mark.parametrize("treatment", ["reference", "embedded", "duckdb"])
 def test_result(case: Case, treatment: str, tmp_path: Path) -> None:
     case.write_facts(tmp_path)
     program = check(case.program, case.path.name).program

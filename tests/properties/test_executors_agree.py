@@ -36,6 +36,12 @@ def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "embedded")
 
 
+@examples(140)
+@given(programs())
+def test_duckdb_agrees_with_the_reference(drawn: Drawn) -> None:
+    assert_agrees(drawn, "duckdb")
+
+
 @examples(12)
 @given(programs(), st.sampled_from([machine.SMALL_ROWS, 3, 0]))
 def test_spark_agrees_with_the_reference(drawn: Drawn, few: int) -> None:

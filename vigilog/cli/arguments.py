@@ -46,6 +46,7 @@ class Deletion(StrEnum):
 class Engine(StrEnum):
     auto = "auto"
     embedded = "embedded"
+    duckdb = "duckdb"
     spark = "spark"
 
 

@@ -109,6 +109,8 @@ def run(
             finished = evaluate.run(given, facts, None if out == "-" else Path(out), engine.value, watch)
     _print(finished)
     print(end="", flush=True)
+    if finished.chosen.amiss:
+        print(f"warning: {finished.chosen.reason}", file=sys.stderr)
     if verbose:
         stats = finished.stats
         cost = f"{stats.ms:.0f} ms, {counted(stats.rounds, 'round')}, {counted(stats.derived, 'row')} derived"

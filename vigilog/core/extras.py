@@ -36,6 +36,7 @@ class Extra:
 SPARK = Extra("Spark", "vigilog[spark]", ("pyspark", "pyarrow", "pandas"))
 DELTA = Extra("the reader of Delta tables", "vigilog[spark]", ("deltalake",))
 SERVER = Extra("the server", "vigilog[server]", ("fastapi", "uvicorn", "httptools", "prometheus_client"))
+DUCKDB = Extra("DuckDB", "vigilog[bulk]", ("duckdb", "pyarrow"))
 ARROW = Extra("Arrow", "pyarrow", ("pyarrow",))
 PANDAS = Extra("pandas", "pandas", ("pandas",))
 POSTGRES = Extra("the driver of PostgreSQL", "vigilog[mediators]", ("psycopg",))

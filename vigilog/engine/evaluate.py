@@ -121,6 +121,10 @@ def start(program: Program, sources: Mapping[str, Iterable[Row] | Place], engine
         from vigilog.executors.spark.executor import SparkEvaluation
 
         return SparkEvaluation(plain, sources, watch)
+    if engine == "duckdb":
+        from vigilog.executors.duckdb.executor import DuckEvaluation
+
+        return DuckEvaluation(plain, {name: read(source) for name, source in sources.items()}, watch)
     return EmbeddedEvaluation(plain, {name: read(source) for name, source in sources.items()}, watch)
 
 

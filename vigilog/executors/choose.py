@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vigilog.core.errors import UsageError
-from vigilog.core.extras import SPARK
+from vigilog.core.extras import DUCKDB, SPARK
 from vigilog.files.place import Place
 
-ENGINES = ("auto", "embedded", "spark")
+ENGINES = ("auto", "embedded", "duckdb", "spark")
 LARGE_BYTES = 256 * 2**20
 
 
@@ -17,6 +17,7 @@ LARGE_BYTES = 256 * 2**20
 class Chosen:
     engine: str
     reason: str
+    amiss: bool = False  # whether it is not what was asked for
 
 
 def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), large: int = LARGE_BYTES) -> Chosen:
@@ -26,6 +27,9 @@ def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), l
     """
     if engine not in ENGINES:
         raise UsageError(f"there is no engine {engine}; there are {', '.join(ENGINES)}")
+    if engine == "duckdb" and not DUCKDB.installed:
+        reason = f'engine duckdb was asked for, but {DUCKDB.what} is not installed: pip install "{DUCKDB.name}"; SQLite evaluates'
+        return Chosen("embedded", reason, amiss=True)
     if engine != "auto":
         return Chosen(engine, f"asked for by --engine {engine}")
     total = 0

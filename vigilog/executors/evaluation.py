@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from vigilog.core.extras import SPARK
 from vigilog.core.values import Row
 from vigilog.files.place import Place
+from vigilog.files.writer import write_file
 
 
 @dataclass
@@ -52,3 +54,16 @@ class Evaluation(Protocol):
         """Writes a relation, sorted, as the place says, to a path, or, if that is None, to the place's own location."""
 
     def close(self) -> None: ...
+
+
+def written(place: Place, path: Path | None, rows: Iterable[Row]) -> None:
+    """Writes rows that are in this process, sorted: text by itself, all else through Spark."""
+    if path is not None and place.text:
+        write_file(place, rows, path)
+        return
+    SPARK.need(f"{place.relation} is written as {place.format}")
+    from vigilog.core.arrow import to_arrow
+    from vigilog.spark import session, sinks
+
+    spark = session.session()
+    sinks.write(spark, spark.createDataFrame(to_arrow(place.columns, place.types, rows)), place, path)

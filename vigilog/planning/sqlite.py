@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from typing import Any, assert_never
 
@@ -110,9 +110,9 @@ class SqliteDialect:
 
     def _function(self, name: str, type_: Type, arg_types: Sequence[Type]) -> str:
         """The name of the Python function for a functor over given types, made when first asked for."""
-        key = "v_" + "_".join([_SPELLED.get(name, name), *(spelled(t) for t in (*arg_types, type_))])
+        key = "v_" + "_".join([SPELLED.get(name, name), *(spelled(t) for t in (*arg_types, type_))])
         if key not in self.functions:
-            self.functions[key] = (len(arg_types), _encoded(name, type_, tuple(arg_types)))
+            self.functions[key] = (len(arg_types), encoded(name, type_, tuple(arg_types)))
         return key
 
     def constant(self, value: Value, type_: Type) -> Sql:
@@ -120,9 +120,9 @@ class SqliteDialect:
 
     def functor(self, name: str, type_: Type, arg_types: Sequence[Type], args: Sequence[Sql]) -> Sql:
         if name in ("min", "max"):
-            return _folded(args, 100, lambda group: call(name, *group))
+            return folded(args, 100, lambda group: call(name, *group))
         if name == "cat":
-            return _folded(args, 2, lambda pair: binary(exp.DPipe, *pair))
+            return folded(args, 2, lambda pair: binary(exp.DPipe, *pair))
         if name == "strlen":
             return call("length", *args)
         if name == "substr":
@@ -283,7 +283,7 @@ _BITWISE: dict[str, type[exp.Binary]] = {"band": exp.BitwiseAnd, "bor": exp.Bitw
 _FLOAT = ("+", "-", "*", "/", "neg")
 
 
-def _folded(args: Sequence[Sql], most: int, join: Callable[[Sequence[Sql]], Sql]) -> Sql:
+def folded(args: Sequence[Sql], most: int, join: Callable[[Sequence[Sql]], Sql]) -> Sql:
     """Many arguments joined a few at a time, as a tree that is as flat as can be."""
     while len(args) > 1:
         groups = [args[start : start + most] for start in range(0, len(args), most)]
@@ -314,7 +314,7 @@ def _once(sql: Sql, condition: Callable[[Sql], Sql], function: str) -> Sql:
 
 # -- functions that SQLite calls back
 
-_SPELLED = {
+SPELLED = {
     "+": "add",
     "-": "subtract",
     "*": "multiply",
@@ -347,7 +347,7 @@ def _members(element: Type) -> Callable[[bytes | None], str | None]:
 
 def _collecting(element: Type) -> type:
     """An aggregate that collects a set of values of a type."""
-    to, decode = to_bytes(element), decoder(element)
+    gather = gathered(element)
 
     class Collecting:
         def __init__(self) -> None:
@@ -358,15 +358,26 @@ def _collecting(element: Type) -> type:
                 self.found.add(value)
 
         def finalize(self) -> bytes | None:
-            if len(self.found) > MOST_ELEMENTS:
-                raise too_many(len(self.found))
-            parts = map(to, self.found if decode is None else map(decode, self.found))
-            return b"".join(b"\1" + part for part in sorted(parts)) + b"\0" if self.found else None
+            return gather(self.found)
 
     return Collecting
 
 
-def _encoded(name: str, type_: Type, arg_types: tuple[Type, ...]) -> Callable[..., Any]:
+def gathered(element: Type) -> Callable[[Collection[Any]], bytes | None]:
+    """From different stored values of a type to their set as it is stored; NULL if there are none."""
+    to, decode = to_bytes(element), decoder(element)
+
+    def gather(found: Collection[Any]) -> bytes | None:
+        if len(found) > MOST_ELEMENTS:
+            raise too_many(len(found))
+        parts = map(to, found if decode is None else map(decode, found))
+        return b"".join(b"\1" + part for part in sorted(parts)) + b"\0" if found else None
+
+    return gather
+
+
+def encoded(name: str, type_: Type, arg_types: tuple[Type, ...]) -> Callable[..., Any]:
+    """A functor over stored values; NULL where it is undefined, or an argument is NULL."""
     decoders = [decoder(arg) or _same for arg in arg_types]
     encode = encoder(type_) or _same
 
@@ -398,10 +409,24 @@ def _sum(high: int | None, low: int | None, precision: int) -> int | None:
 
 
 def _mean(high: int | None, low: int | None, count: int, scale: int) -> float | None:
-    if not count:
+    return mean(_total(high, low), count, scale)
+
+
+def mean(total: int, count: int, scale: int) -> float | None:
+    return float(Decimal(total).scaleb(-scale) if scale else total) / count if count else None
+
+
+def float_sum(values: Sequence[float]) -> float | None:
+    try:
+        total = exact_sum(values)
+    except OverflowError:
         return None
-    total = _total(high, low)
-    return float(Decimal(total).scaleb(-scale) if scale else total) / count
+    return total if math.isfinite(total) else None
+
+
+def float_mean(values: Sequence[float]) -> float | None:
+    total = float_sum(values)
+    return None if total is None or not values else total / len(values) + 0.0  # which is never -0
 
 
 class _FloatSum:
@@ -409,25 +434,18 @@ class _FloatSum:
 
     def __init__(self) -> None:
         self.values: list[float] = []
-        self.count = 0
 
     def step(self, value: float) -> None:
         if value is not None:
             self.values.append(value)
-            self.count += 1
 
     def finalize(self) -> float | None:
-        try:
-            total = exact_sum(self.values)
-        except OverflowError:
-            return None
-        return total if math.isfinite(total) else None
+        return float_sum(self.values)
 
 
 class _FloatMean(_FloatSum):
     def finalize(self) -> float | None:
-        total = super().finalize()
-        return None if total is None or not self.count else total / self.count + 0.0  # which is never -0
+        return float_mean(self.values)
 
 
 class _UnsignedSum:

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vigilog.core.errors import Finding, ProgramError, Stopped
-from vigilog.core.extras import SPARK
 from vigilog.core.values import Row
 from vigilog.executors.embedded.tables import Tables, quote
-from vigilog.executors.evaluation import Stats
+from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
-from vigilog.files.writer import write_file
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
 from vigilog.planning.dialect import Parameters
@@ -81,16 +79,7 @@ class EmbeddedEvaluation:
         return self.watch.counted(self.tables.rows(relation), number)
 
     def write(self, place: Place, path: Path | None) -> None:
-        if path is not None and place.text:
-            write_file(place, self.rows(place.relation, "writing"), path)
-        else:
-            SPARK.need(f"{place.relation} is written as {place.format}")
-            from vigilog.core.arrow import to_arrow
-            from vigilog.spark import session, sinks
-
-            table = to_arrow(place.columns, place.types, self.rows(place.relation))
-            spark = session.session()
-            sinks.write(spark, spark.createDataFrame(table), place, path)
+        written(place, path, self.rows(place.relation, "writing"))
 
     def close(self) -> None:
         self.tables.close()

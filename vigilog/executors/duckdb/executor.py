@@ -1,0 +1,64 @@
+"""Evaluates a program on DuckDB, in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from vigilog.core.values import Row
+from vigilog.executors.duckdb.machine import DuckMachine
+from vigilog.executors.duckdb.settings import Settings
+from vigilog.executors.duckdb.tables import DuckTables
+from vigilog.executors.evaluation import Stats, written
+from vigilog.executors.fixpoint import fixpoint
+from vigilog.executors.watch import Watch
+from vigilog.files.place import Place
+from vigilog.language.strata import components
+from vigilog.language.syntax import Program
+from vigilog.planning.layout import Layout
+
+
+class DuckEvaluation:
+    """The relations of a program that is evaluated in bulk."""
+
+    def __init__(self, program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch, settings: Settings | None = None) -> None:
+        """Evaluates a plain program (see `rewriting.passes`) over the given rows."""
+        started = time.perf_counter()
+        self.program, self.watch = program, watch
+        self.tables = DuckTables(Layout(program), watch, settings)
+        self.stats = Stats("duckdb")
+        try:
+            with self.tables.bounded():
+                self._load(sources)
+                machine = DuckMachine(self.tables)
+                for component in components(program):
+                    self.stats.rounds += fixpoint(component, machine, watch, program.limits)
+        except BaseException:
+            self.close()
+            raise
+        self.stats.derived, self.stats.undefined = machine.derived, machine.undefined
+        self.stats.statements = self.tables.statements
+        self.stats.ms = (time.perf_counter() - started) * 1000
+
+    def _load(self, sources: Mapping[str, Iterable[Row]]) -> None:
+        for relation in self.program.relations:
+            self.tables.create(relation)
+            if relation in sources:
+                self.watch.begin(f"reading {relation}")
+                rows = sources[relation]
+                self.tables.insert(relation, rows if self.watch.report is None else self.watch.counted(rows))
+
+    def count(self, relation: str) -> int:
+        return self.tables.sizes[relation]
+
+    def rows(self, relation: str, doing: str = "reading") -> Iterator[Row]:
+        number = self.count(relation)
+        self.watch.begin(f"{doing} {relation}", number)
+        return self.watch.counted(self.tables.rows(relation), number)
+
+    def write(self, place: Place, path: Path | None) -> None:
+        written(place, path, self.rows(place.relation, "writing"))
+
+    def close(self) -> None:
+        self.tables.close()

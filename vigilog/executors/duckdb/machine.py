@@ -1,0 +1,161 @@
+"""Semi-naive evaluation on DuckDB: one statement for all rules of a relation in each round.
+
+A relation is a table; its recent rows are another, made anew in each round of what the rules give for the recent rows of the round before and the relation does not have yet. A recursion
+through one atom at a time of one relation is a single recursive query (`recursion.py`), whose rounds cost microseconds. Rounds of any other recursion cost DuckDB milliseconds, however few rows
+they have: while they have few, SQLite takes them (`tail.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vigilog.core.errors import Finding, ProgramError, Stopped
+from vigilog.executors.duckdb.recursion import linear, recursive_query
+from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory, Statement, fresh, quote
+from vigilog.executors.fixpoint import facts, recursive_positions
+from vigilog.language.strata import Component
+from vigilog.language.syntax import Atom, Rule, is_fact
+from vigilog.planning.select import Choice, Selection, select
+
+
+class DuckMachine:
+    """The tables of one component at a time. See `Machine`."""
+
+    def __init__(self, tables: DuckTables) -> None:
+        self.tables, self.layout, self.sizes = tables, tables.layout, tables.sizes
+        self.derived = self.undefined = 0
+        self.recent: dict[str, int] = {}
+        self.parameters: dict[str, str | float] = {}
+
+    def start(self, component: Component) -> int:
+        self.component, self.parameters = component, {}
+        for relation, rows in facts(component).items():
+            self.tables.insert(relation, rows)
+        self.rules = [rule for rule in component.rules if not is_fact(rule)]
+        first = [rule for rule in self.rules if not recursive_positions(rule, component)]
+        for relation in component.relations:
+            self._add(relation, [self._select(rule).text for rule in first if rule.head.relation == relation])
+        self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, component)]
+        if component.recursive:
+            self._begin()
+            if linear(component, self.layout.program, self.tables.watch) and self._at_once():
+                return 0
+        return sum(self.sizes[relation] for relation in component.relations)
+
+    def _begin(self) -> None:
+        """Before the first round the relation itself is what is recent."""
+        self.recent = {relation: self.sizes[relation] for relation in self.component.relations}
+        self.turns = {relation: self.layout.tables[relation] for relation in self.component.relations}
+        self.names: dict[str, tuple[str, str]] = {}
+        taken = set(self.layout.taken)
+        for relation in self.component.relations:
+            self.names[relation] = (
+                fresh(f"{self.layout.tables[relation]} recent", taken),
+                fresh(f"{self.layout.tables[relation]} new", taken),
+            )
+        self.texts: dict[tuple[int, int, str], str] = {}
+
+    def _at_once(self) -> bool:
+        """Runs a linear recursion as one query. If that takes more memory than there is, nothing is done: round after round the rest goes to the disk."""
+        (relation,) = self.component.relations
+        known = self.sizes[relation]
+        target, name = self.layout.tables[relation], self.names[relation][0]
+        self.turns[relation] = name
+        texts = [self._variant(rule, position) for rule, position in self.variants]
+        try:
+            self._run(recursive_query(quote(target), quote(name), [*map(quote, self.layout.columns[relation])], texts))
+        except OutOfMemory:
+            self.turns[relation] = target
+            return False
+        self.derived += self.tables.count(relation) - known
+        return True
+
+    def advance(self) -> int:
+        found: dict[str, tuple[str, int]] = {}
+        for relation in self.component.relations:
+            texts = [
+                self._variant(rule, position)
+                for rule, position in self.variants
+                if rule.head.relation == relation and self.recent[self._read(rule, position)]
+            ]
+            if texts:
+                target = next(name for name in self.names[relation] if name != self.turns[relation])
+                found[relation] = target, self._unknown(relation, texts, target)
+        for relation in self.component.relations:
+            target, count = found.get(relation, ("", 0))
+            if count:
+                self._run(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT * FROM {quote(target)}")
+                self.sizes[relation] += count
+                self.turns[relation] = target
+            self.recent[relation] = count
+        total = sum(count for _, count in found.values())
+        self.derived += total
+        return total
+
+    def size(self, relation: str) -> int:
+        return self.sizes[relation]
+
+    def finish(self) -> None:
+        if self.component.recursive:
+            for names in self.names.values():
+                for name in names:
+                    self.tables.execute(f"DROP TABLE IF EXISTS {quote(name)}")
+        for rule in self.rules:
+            chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
+            for text in chosen.undefined_texts:
+                self.undefined += int(self.tables.execute(text, Statement(text, chosen.parameters).used).fetchall()[0][0])
+
+    # -- statements
+
+    def _read(self, rule: Rule, position: int) -> str:
+        read = rule.body[position]
+        assert isinstance(read, Atom)
+        return read.relation
+
+    def _select(self, rule: Rule, choice: Choice | None = None) -> Selection:
+        """A rule as a SELECT, whose parameters no other one of the component has."""
+        prefix = f"p{len(self.parameters)}_"
+        chosen = select(rule, self.layout, self.tables.dialect, replace(choice or Choice(rows=self.sizes), prefix=prefix))
+        self.parameters |= chosen.parameters
+        return chosen
+
+    def _variant(self, rule: Rule, position: int) -> str:
+        """What a rule gives from the recent rows at one place of its body."""
+        read = self._read(rule, position)
+        recent, tables = self.turns[read], self.layout.tables
+        key = (id(rule), position, recent)
+        if key not in self.texts:
+            choice = Choice(first=position, table=lambda i, atom: recent if i == position else tables[atom.relation], rows=self.sizes)
+            self.texts[key] = self._select(rule, choice).text
+        return self.texts[key]
+
+    def _add(self, relation: str, texts: list[str]) -> None:
+        """Adds what rules give to a relation that has at most what the program states outright."""
+        if not texts:
+            return
+        known = f" EXCEPT SELECT * FROM {quote(self.layout.tables[relation])}" if self.sizes[relation] else ""
+        listed = " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)
+        self.derived += self._run(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT DISTINCT * FROM ({listed}){known}")
+        self.tables.count(relation)
+
+    def _unknown(self, relation: str, texts: list[str], target: str) -> int:
+        """Makes a table of what is among the candidates and not in the relation; gives the number of its rows."""
+        listed = " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)
+        columns = self.layout.columns[relation]
+        names = ", ".join(f"n{number}" for number in range(len(columns)))
+        same = " AND ".join(f"known.{quote(column)} = fresh.n{number}" for number, column in enumerate(columns))
+        known = f"SELECT 1 FROM {quote(self.layout.tables[relation])} AS known WHERE {same}"
+        given = ", ".join(f"fresh.n{number} AS {quote(column)}" for number, column in enumerate(columns))
+        distinct = f"SELECT DISTINCT {names} FROM ({listed}) AS candidates({names})"
+        return self._run(f"CREATE OR REPLACE TABLE {quote(target)} AS SELECT {given} FROM ({distinct}) AS fresh WHERE NOT EXISTS ({known})")
+
+    def _run(self, sql: str) -> int:
+        """Runs a statement over rules. One that DuckDB cannot take is refused with the place of the first rule."""
+        try:
+            return self.tables.run(Statement(sql, self.parameters))
+        except OutOfMemory:
+            raise
+        except Stopped as reason:
+            if reason.code != "limit":
+                raise
+            raise ProgramError([Finding("limit", reason.message, self.rules[0].source.span)], self.layout.program.texts) from None

@@ -1,0 +1,243 @@
+"""Relations as DuckDB tables, in memory, and on the disk where memory ends."""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from itertools import islice
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from vigilog.core.errors import Stopped, VigilogError
+from vigilog.core.rows import transposed
+from vigilog.core.values import Row
+from vigilog.executors.duckdb.settings import Settings
+from vigilog.executors.watch import Watch
+from vigilog.planning.duckdb import COLUMN, DuckDbDialect, Function
+from vigilog.planning.layout import Layout
+from vigilog.planning.sqlite import decoder, encoder
+
+AT_ONCE = 100_000  # rows that go in or out together
+_ARROW = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BLOB": pa.binary()}
+_LIMITS = ("Max expression depth", "stack", "too many", "maximum")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement and its parameters."""
+
+    sql: str
+    parameters: Mapping[str, str | float]
+
+    @property
+    def used(self) -> dict[str, str | float]:
+        """The parameters that are in the statement; DuckDB takes no others."""
+        return {name: value for name, value in self.parameters.items() if re.search(rf"\${name}\b", self.sql)}
+
+
+class DuckTables:
+    """Relations in a DuckDB database of their own. Each is a table without keys: whoever adds rows adds only such as are not there.
+
+    Values are stored as SQLite stores them. What is too large for the memory limit goes to files in the folder of the settings.
+    """
+
+    def __init__(self, layout: Layout, watch: Watch, settings: Settings | None = None) -> None:
+        self.layout, self.watch, self.settings = layout, watch, settings or Settings.from_environment()
+        self.dialect = DuckDbDialect()
+        self.arriving = fresh("arriving", set(layout.taken))
+        self.registered: set[str] = set()
+        self.statements = 0
+        self.failed: VigilogError | None = None  # why a function failed that a statement called
+        self.connection = duckdb.connect(":memory:", config=self.settings.config)
+        self.close = weakref.finalize(
+            self, self.connection.close
+        )  # DuckDB complains at exit of a connection that has functions and is open
+        self.sizes = dict.fromkeys(layout.program.relations, 0)
+
+    def create(self, relation: str, table: str | None = None) -> None:
+        self.execute(f"CREATE TABLE {quote(table or self.layout.tables[relation])} ({self.columns(relation, typed=True)})")
+
+    def columns(self, relation: str, *, typed: bool = False) -> str:
+        """The columns of a relation, as a list."""
+        columns, types = self.layout.columns[relation], self.layout.types[relation]
+        return ", ".join(
+            f"{quote(name)} {COLUMN[type_.kind]}" if typed else quote(name) for name, type_ in zip(columns, types, strict=True)
+        )
+
+    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
+        if len(self.registered) < len(self.dialect.functions):
+            self._register()
+        self.statements += 1
+        try:
+            return self.connection.execute(sql, parameters)
+        except (duckdb.Error, RuntimeError) as reason:
+            raise self._translated(reason) from None
+
+    def run(self, statement: Statement) -> int:
+        """Runs a statement that adds rows; gives their number."""
+        found = self.execute(statement.sql, statement.used).fetchone()
+        return int(found[0]) if found else 0
+
+    def insert(self, relation: str, rows: Iterable[Row]) -> None:
+        """Adds rows that are values of the relation's types; those it has already do nothing."""
+        table = quote(self.layout.tables[relation])
+        fresh = not self.sizes[relation]
+        source = table if fresh else quote(f"{self.layout.tables[relation]} given")
+        if not fresh:
+            self.execute(f"CREATE OR REPLACE TEMP TABLE {source} ({self.columns(relation, typed=True)})")
+        added = sum(self._append(source, batch) for batch in self._batches(relation, rows))
+        if added and not (fresh and isinstance(rows, AbstractSet)):
+            known = "" if fresh else f" EXCEPT SELECT * FROM {table}"
+            if fresh:
+                distinct = f"SELECT count(*) FROM (SELECT DISTINCT * FROM {source})"
+                if self.execute(distinct).fetchall()[0][0] != added:
+                    self.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT DISTINCT * FROM {source}")
+            else:
+                self.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {source}{known}")
+        if not fresh:
+            self.execute(f"DROP TABLE {source}")
+        self.count(relation)
+
+    def take(self, table: str, batches: Iterable[pa.Table]) -> int:
+        """Adds stored rows as they are; gives their number."""
+        return sum(self._append(quote(table), batch) for batch in batches)
+
+    def _append(self, table: str, batch: pa.Table) -> int:
+        self.connection.register(self.arriving, batch)
+        try:
+            self.execute(f"INSERT INTO {table} SELECT * FROM {quote(self.arriving)}")
+        finally:
+            self.connection.unregister(self.arriving)
+        return int(batch.num_rows)
+
+    def _batches(self, relation: str, rows: Iterable[Row]) -> Iterator[pa.Table]:
+        types = self.layout.types[relation]
+        bare = not self.layout.program.relations[relation].attributes
+        encoders = [encoder(type_) for type_ in types]
+        schema = pa.schema([(f"c{number}", _ARROW[COLUMN[type_.kind]]) for number, type_ in enumerate(types)])
+        left = iter(rows)
+        while some := list(islice(left, AT_ONCE)):
+            self.watch.tick()
+            cells = [[1] * len(some)] if bare else transposed(some)
+            stored = [
+                values if encode is None or bare else list(map(encode, values)) for encode, values in zip(encoders, cells, strict=True)
+            ]
+            yield pa.Table.from_arrays([pa.array(values, kind.type) for values, kind in zip(stored, schema, strict=True)], schema=schema)
+
+    def count(self, relation: str) -> int:
+        self.sizes[relation] = int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}").fetchall()[0][0])
+        return self.sizes[relation]
+
+    def rows(self, relation: str) -> Iterator[Row]:
+        """All rows as values, sorted."""
+        if not self.layout.program.relations[relation].attributes:
+            return iter([()] * self.count(relation))
+        decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+        stored = self.stored(self.layout.tables[relation], self.columns(relation))
+        if not any(decoders):
+            return (row for columns in stored for row in zip(*columns, strict=True))
+        return (
+            row
+            for columns in stored
+            for row in zip(
+                *(cells if decode is None else map(decode, cells) for decode, cells in zip(decoders, columns, strict=True)), strict=True
+            )
+        )
+
+    def stored(self, table: str, order: str = "", where: str = "") -> Iterator[list[list[Any]]]:
+        """The rows of a table as they are stored, in lists of columns."""
+        sql = f"SELECT * FROM {quote(table)}" + (f" WHERE {where}" if where else "") + (f" ORDER BY {order}" if order else "")
+        self.statements += 1
+        try:
+            for batch in self.connection.sql(sql).to_arrow_reader(AT_ONCE):
+                yield [column.to_pylist() for column in batch.columns]
+        except (duckdb.Error, RuntimeError, OSError, pa.ArrowException) as reason:
+            raise self._translated(reason) from None
+
+    def _register(self) -> None:
+        """Makes the functions that the dialect has come to use known to DuckDB."""
+        for name, function in self.dialect.functions.items():
+            if name not in self.registered:
+                compute = self._failing(function)
+                types = [self.connection.dtype(each) for each in function.takes]
+                given = self.connection.dtype(function.gives)
+                self.connection.create_function(name, compute, types, given, null_handling="special")  # type: ignore[call-overload]  # takes the name, too
+                self.registered.add(name)
+
+    def _failing(self, function: Function) -> Callable[..., Any]:
+        """The function, of which is remembered why it failed: DuckDB only says that one did."""
+        compute = function.compute
+
+        def called(*args: Any) -> Any:
+            try:
+                return compute(*args)
+            except VigilogError as reason:
+                self.failed = reason
+                raise
+
+        parts = [Parameter(f"a{number}", Parameter.POSITIONAL_ONLY) for number in range(len(function.takes))]
+        called.__signature__ = Signature(parts)  # type: ignore[attr-defined]  # where DuckDB looks for the number of arguments
+        return called
+
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """What is done inside is interrupted when the time of the watch is over."""
+        left = self.watch.remaining
+        if left is None:
+            yield
+            return
+        timer = threading.Timer(left, self.connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _translated(self, reason: Exception) -> BaseException:
+        if self.failed is not None:
+            failed, self.failed = self.failed, None
+            return failed
+        if isinstance(reason, duckdb.InterruptException) or "Interrupt" in str(reason):
+            return self.watch.timed_out() if self.watch.expired else KeyboardInterrupt()
+        if isinstance(reason, duckdb.OutOfMemoryException):
+            return OutOfMemory(self.watch.doing, self.settings)
+        if any(limit in str(reason) for limit in _LIMITS):
+            return Stopped(
+                f"{self.watch.doing}: a rule is too large for DuckDB ({reason}); name a part of it as a relation of its own", "limit"
+            )
+        return reason
+
+
+class OutOfMemory(Stopped):
+    """Memory, and the room on the disk beside it, have come to an end."""
+
+    def __init__(self, doing: str, settings: Settings) -> None:
+        super().__init__(
+            f"{doing} needs more memory than {settings.told}; allow more with --memory, or name a folder with --spill", "memory"
+        )
+
+
+def quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def fresh(name: str, taken: set[str]) -> str:
+    """A name like this that no other table has.
+
+    >>> taken = {"new"}
+    >>> fresh("new", taken), fresh("new", taken)
+    ('new_', 'new__')
+    """
+    while name.lower() in taken:
+        name += "_"
+    taken.add(name.lower())
+    return name
