@@ -21,7 +21,21 @@ from vigilog.core import extras
 
 pytestmark = pytest.mark.apart
 
-LARGE = {"sqlglot", "lark", "duckdb", "pyarrow", "pyspark", "pandas", "deltalake", "fastapi", "uvicorn", "httpx", "websockets", "msgspec", "rich"}
+LARGE = {
+    "sqlglot",
+    "lark",
+    "duckdb",
+    "pyarrow",
+    "pyspark",
+    "pandas",
+    "deltalake",
+    "fastapi",
+    "uvicorn",
+    "httpx",
+    "websockets",
+    "msgspec",
+    "rich",
+}
 WITHOUT_SPARK = 'Spark is not installed: pip install "vigilog[spark]"'
 
 
@@ -45,7 +59,18 @@ def folder(tmp_path: Path) -> Path:
 def test_the_base_has_no_package_of_an_extra(base: Installation) -> None:
     listed = base.python("-c", "import pkgutil; print(*(module.name for module in pkgutil.iter_modules()))").stdout.split()
     assert {"vigilog", "sqlglot", "httpx"} <= {*listed}
-    assert {"pyspark", "pyarrow", "pandas", "numpy", "deltalake", "duckdb", "fastapi", "uvicorn", "starlette", "prometheus_client"}.isdisjoint(listed)
+    assert {
+        "pyspark",
+        "pyarrow",
+        "pandas",
+        "numpy",
+        "deltalake",
+        "duckdb",
+        "fastapi",
+        "uvicorn",
+        "starlette",
+        "prometheus_client",
+    }.isdisjoint(listed)
 
 
 def test_the_readme_runs_without_extras(base: Installation, tmp_path: Path) -> None:
