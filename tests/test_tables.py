@@ -14,7 +14,8 @@ from vigilog.cli.arguments import Engine
 from vigilog.core import arrow
 from vigilog.core.errors import ProgramError, UsageError
 from vigilog.core.sets import Set
-from vigilog.core.values import NUMBER, SYMBOL, Kind, Value, type_named
+from vigilog.core.type_names import type_named
+from vigilog.core.values import NUMBER, SYMBOL, Kind, Value
 from vigilog.engine import places
 from vigilog.engine.evaluate import evaluate
 from vigilog.executors.choose import ENGINES

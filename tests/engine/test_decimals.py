@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from vigilog.core.values import Value, type_named
+from vigilog.core.type_names import type_named
+from vigilog.core.values import Value
 
 TYPES = ["decimal(10,2)", "decimal(18,18)", "decimal(18,0)"]
 

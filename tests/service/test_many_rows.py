@@ -13,7 +13,7 @@ import pytest
 from tests.service.serving import Served
 from vigilog.client import connect
 from vigilog.client.columns import Columns
-from vigilog.core.values import type_named
+from vigilog.core.type_names import type_named
 from vigilog.folder import book as ledger
 from vigilog.protocol.calls import ARROW
 

@@ -16,7 +16,8 @@ from vigilog.core.errors import DataError
 from vigilog.core.named import records
 from vigilog.core.rows import json_rows, rows_from_json
 from vigilog.core.sets import Set
-from vigilog.core.values import BUILTIN, Row, Type, Value, sorted_rows, type_named, utc
+from vigilog.core.type_names import type_named
+from vigilog.core.values import BUILTIN, Row, Type, Value, sorted_rows, utc
 from vigilog.protocol.calls import ARROW, Change, Rowset
 from vigilog.protocol.messages import read
 

@@ -1,6 +1,7 @@
 """Many rows at once: what is done to cells is done column by column, which takes a fraction of the time of row by row.
 
->>> from vigilog.core.values import NUMBER, type_named
+>>> from vigilog.core.type_names import type_named
+>>> from vigilog.core.values import NUMBER
 >>> types = (NUMBER, type_named("date"), type_named("decimal(6,2)"))
 >>> rows = rows_from_json(types, [[1, "2026-11-16", "1.5"], [2, "2026-11-17", 7]])
 >>> rows[1]

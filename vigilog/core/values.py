@@ -400,57 +400,6 @@ def _bounded(type_: Type) -> Type:
     return type_
 
 
-_TYPE_TOKEN = re.compile(r"\s*(decimal\(\s*\d+\s*,\s*\d+\s*\)|[\w?.]+|[<>(),])")
-
-
-def type_named(name: str, named: Callable[[str], Type] | None = None) -> Type:
-    """The type that prints like this; what has a name of its own is asked of `named`.
-
-    >>> type_named("decimal(6,2)") == decimal_type(6, 2), type_named("symbol") is SYMBOL
-    (True, True)
-    >>> str(type_named("set<( symbol,set<number> )>"))
-    'set<(symbol, set<number>)>'
-    """
-    tokens = _TYPE_TOKEN.findall(name)[::-1]
-    if "".join(tokens[::-1]).replace(" ", "") != name.replace(" ", "") or len(tokens) > 10_000:
-        raise ValueError(f"there is no type {name}")
-
-    def wanted(token: str) -> None:
-        if not tokens or tokens.pop() != token:
-            raise ValueError(f"there is no type {name}")
-
-    def read(depth: int) -> Type:
-        if depth > MOST_NESTED:
-            raise ValueError(f"types nest at most {MOST_NESTED} deep")
-        token = tokens.pop() if tokens else ""
-        if token == "set" and tokens[-1:] == ["<"]:
-            wanted("<")
-            element = read(depth + 1)
-            wanted(">")
-            return set_type(element)
-        if token == "(":
-            parts = [read(depth + 1)]
-            while tokens[-1:] == [","]:
-                wanted(",")
-                parts.append(read(depth + 1))
-            wanted(")")
-            return parts[0] if len(parts) == 1 else tuple_type(*parts)
-        return (named or _built_in)(token)
-
-    found = read(1)
-    if tokens:
-        raise ValueError(f"there is no type {name}")
-    return found
-
-
-def _built_in(name: str) -> Type:
-    if found := re.fullmatch(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", name):
-        return decimal_type(int(found[1]), int(found[2]))
-    if name not in BUILTIN:
-        raise ValueError(f"there is no type {name}")
-    return BUILTIN[name]
-
-
 def whole(text: str) -> int:
     """The integer that a text spells: in decimal digits, or in hexadecimal ones after 0x, or in binary ones after 0b.
 

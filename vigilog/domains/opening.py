@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from vigilog.core.values import type_named
+from vigilog.core.type_names import type_named
 from vigilog.domains.databases import Sqlite
 from vigilog.domains.domain import Columns, Domain, DomainError, Options, Signature, with_variables
 from vigilog.domains.files import Files

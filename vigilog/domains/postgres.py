@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from vigilog.core.errors import did_you_mean
 from vigilog.core.extras import POSTGRES
 from vigilog.core.secrets import without_secrets
-from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type, type_named
+from vigilog.core.type_names import type_named
+from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
 from vigilog.domains.databases import PARAMETER, Database, quoted
 from vigilog.domains.domain import MAX_ROWS, TIMEOUT, Columns, DomainError, checked, with_variables
 from vigilog.domains.options import patience

@@ -27,6 +27,7 @@ from vigilog.engine.evaluate import ensure_known, joined, look, read
 from vigilog.engine.ledger import CountingLedger, Ledger
 from vigilog.engine.nested import Nested, nest, shape_of
 from vigilog.engine.outcome import Judge, Outcome
+from vigilog.engine.pending import Pending
 from vigilog.engine.proposal import DUE, Due, Proposal, Rows
 from vigilog.engine.step import Step
 from vigilog.engine.transaction import Lookup, Transaction, check_keys
@@ -475,41 +476,6 @@ class BaseRelation:
 
     def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
         return self.views.having(self.home, columns, values)
-
-
-class Pending:
-    """The changes of one transaction; a row is a sequence, or says its columns by name, as a mapping or a dataclass.
-
-    After its block, `tx` is its number and `changes` holds what they did to the views, `alerts` what is reported of it, `triggered` what triggers did.
-    """
-
-    def __init__(self) -> None:
-        self.tx = 0
-        self.collected: dict[str, dict[str, list[Any]]] = {}
-        self.changes: dict[str, Keyed] = {}
-        self.alerts: Sequence[AlertReport] = ()
-        self.triggered: Mapping[str, Delta] = {}
-
-    def insert(self, relation: str, rows: Iterable[Any]) -> None:
-        self._collect("insert", relation, rows)
-
-    def delete(self, relation: str, rows: Iterable[Any]) -> None:
-        self._collect("delete", relation, rows)
-
-    def update(self, relation: str, pairs: Iterable[tuple[Iterable[Any], Iterable[Any]]]) -> None:
-        """Replaces rows, each given with the one that takes its place; an old row that is not there is an error."""
-        self._collect("update", relation, ({"old": old, "new": new} for old, new in pairs))
-
-    def upsert(self, relation: str, rows: Iterable[Any]) -> None:
-        """Inserts rows in the place of those with the same key."""
-        self._collect("upsert", relation, rows)
-
-    def delete_key(self, relation: str, keys: Iterable[Any]) -> None:
-        """Deletes the rows that have some keys."""
-        self._collect("delete_key", relation, keys)
-
-    def _collect(self, operation: str, relation: str, given: Iterable[Any]) -> None:
-        self.collected.setdefault(operation, {}).setdefault(relation, []).extend(given)
 
 
 def _in_memory(

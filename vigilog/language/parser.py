@@ -15,11 +15,12 @@ from lark.lexer import BasicLexer, LexerState
 from lark.utils import TextSlice
 
 from vigilog.core.errors import DataError, Findings
-from vigilog.language.builder import NEW_STATEMENT, Builder
+from vigilog.language.builder import Builder
 from vigilog.language.frames.cut import cut_frames
 from vigilog.language.frames.parser import parse_frame
 from vigilog.language.slips import adjacent
 from vigilog.language.syntax import Declaration, Definition, Directive, Ignored, Program, Rule, TypeDefinition
+from vigilog.language.syntax_errors import NEW_STATEMENT
 
 
 def parse(text: str, name: str = "program") -> Program:

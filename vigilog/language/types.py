@@ -8,17 +8,18 @@ declared column or a functor's signature says so. What stays open takes a defaul
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
-from typing import TypeVar, assert_never
+from typing import assert_never
 
-from vigilog.core.errors import Findings, did_you_mean
+from vigilog.core.errors import Findings
 from vigilog.core.sets import Set
-from vigilog.core.values import BOOLEAN, BUILTIN, FLOAT, NUMBER, SYMBOL, Type, Value, decimal_type, set_type, tuple_type, type_named
-from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, INTEGERS, NUMERIC, Signature, apply
+from vigilog.core.values import BOOLEAN, BUILTIN, NUMBER, SYMBOL, Type, Value
+from vigilog.language.cells import Cell
+from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, NUMERIC, Signature, apply
 from vigilog.language.library import SHAPES
+from vigilog.language.named_types import NamedTypes, attributed
 from vigilog.language.patterns import PATTERN_RULE, refusal
 from vigilog.language.syntax import (
     Aggregate,
@@ -26,7 +27,6 @@ from vigilog.language.syntax import (
     Attribute,
     Builtin,
     Constant,
-    Declaration,
     Definition,
     Disjunction,
     Functor,
@@ -37,7 +37,6 @@ from vigilog.language.syntax import (
     SetOf,
     Term,
     Truth,
-    TypeDefinition,
     Usage,
     Variable,
     Wildcard,
@@ -46,24 +45,13 @@ from vigilog.language.syntax import (
     usage,
 )
 
-_ELSEWHERE = {  # what other languages call our types
-    **dict.fromkeys(("int", "integer", "bigint", "long", "i64", "int64"), "number"),
-    **dict.fromkeys(("uint", "u64", "uint64"), "unsigned"),
-    **dict.fromkeys(("string", "str", "text", "varchar", "char"), "symbol"),
-    **dict.fromkeys(("double", "real", "f64", "float64"), "float"),
-    **dict.fromkeys(("datetime", "time"), "timestamp"),
-    **dict.fromkeys(("numeric", "money"), "decimal(p,s)"),
-    "bool": "boolean",
-}
-_DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
-
 
 def elaborate(program: Program, findings: Findings) -> Program:
     """The program with every type filled in; what does not fit is noted in `findings`."""
     declared = Findings()
-    types = _NamedTypes(program, declared)
-    declarations = tuple(_attributed(declaration, types, declared) for declaration in program.declarations)
-    aggregates = tuple(_attributed(definition, types, declared) for definition in program.aggregates)
+    types = NamedTypes(program, declared)
+    declarations = tuple(attributed(declaration, types, declared) for declaration in program.declarations)
+    aggregates = tuple(attributed(definition, types, declared) for definition in program.aggregates)
     findings.items += declared.items
     if declared.errors:
         return program
@@ -92,193 +80,13 @@ def calls(definition: Definition) -> set[str]:
     return {part.op for rule in definition.rules for part in constraints(rule.body) if part.definition is not None}
 
 
-class _NamedTypes:
-    """The types a program declares by `.type`: the built-in type behind each, and which is part of which."""
-
-    def __init__(self, program: Program, findings: Findings) -> None:
-        self.defined: dict[str, TypeDefinition] = {}
-        self.bases: dict[str, Type] = {}
-        self.parts: dict[tuple[str, str], bool] = {}
-        for definition in program.types:
-            if definition.name in (*BUILTIN, "decimal", "set"):
-                findings.error("duplicate", f"{definition.name} is a built-in type", definition.span)
-            elif definition.name in self.defined:
-                findings.error("duplicate", f"the type {definition.name} is defined twice", definition.span)
-            else:
-                self.defined[definition.name] = definition
-        for definition in self.defined.values():
-            self._check(definition, findings)
-
-    def _check(self, definition: TypeDefinition, findings: Findings) -> None:
-        bases = {}
-        for member in definition.members:
-            try:
-                bases[member] = self.base(member)
-            except KeyError:
-                if member not in self.defined:  # else noted with that type
-                    self.unknown(member, definition, findings)
-                return
-            except RecursionError:
-                findings.error("type", f"the type {definition.name} is defined by itself", definition.span)
-                return
-        if len(set(bases.values())) > 1:
-            parts = ", ".join(f"{member} is a {base}" for member, base in bases.items())
-            findings.error(
-                "type", f"the parts of {definition.name} are of different kinds: {parts}", definition.span, rule="a union has one base type"
-            )
-
-    def unknown(self, name: str, place: TypeDefinition | Attribute, findings: Findings) -> None:
-        if name.startswith(("set<", "(")):
-            self.unknown_part(name, place, findings)
-            return
-        known = [*BUILTIN, "decimal(p,s)", "set<…>", *self.defined]
-        hint = did_you_mean(_ELSEWHERE.get(name.lower(), name), known) or f"types are {', '.join(known)}"
-        found = _DECIMAL_NAME.fullmatch(name)
-        if found:
-            findings.error(
-                "range",
-                f"there is no type {name}",
-                place.span,
-                rule="a decimal has 1 to 18 digits, and no more of them after the point than in all",
-            )
-        else:
-            findings.error("unknown-type", f"there is no type {name}", place.span, hint=hint)
-
-    def unknown_part(self, name: str, place: TypeDefinition | Attribute, findings: Findings) -> None:
-        """Says what is wrong with a type that is made of others."""
-
-        def named(part: str) -> Type:
-            try:
-                return self.base(part)
-            except KeyError:
-                if part not in self.defined:
-                    self.unknown(part, place, findings)
-                return NUMBER
-
-        try:
-            type_named(name, named)
-        except ValueError as reason:
-            findings.error("limit" if "nest" in str(reason) else "unknown-type", str(reason), place.span)
-
-    def base(self, name: str) -> Type:
-        """The built-in type behind a name. Raises KeyError for an unknown name, RecursionError for a circle."""
-        path = [name]
-        while path[-1] in self.defined and path[-1] not in self.bases:
-            path.append(self.defined[path[-1]].members[0])
-            if path[-1] in path[:-1]:
-                raise RecursionError
-        found = self.bases.get(path[-1]) or self.built_in(path[-1])
-        for step in path:
-            self.bases[step] = found
-        return found
-
-    def built_in(self, name: str) -> Type:
-        if not name.startswith(("set<", "(")):
-            return _built_in(name)
-        try:
-            return type_named(name, self.base)
-        except ValueError:
-            raise KeyError(name) from None
-
-    def part_of(self, name: str, whole: str) -> bool:
-        """Whether every value of type `name` is one of type `whole`."""
-        key = (name, whole)
-        if key not in self.parts:
-            self.parts[key] = name == whole  # what a circle would find
-            self.parts[key] = name == whole or self._within(name, whole)
-        return self.parts[key]
-
-    def _within(self, name: str, whole: str) -> bool:
-        target = self.defined.get(whole)
-        if target is not None and not target.subtype and any(self.part_of(name, member) for member in target.members):
-            return True
-        if name.startswith(("set<", "(")) and whole.startswith(name[0]):
-            return self.built_in(name) == self.built_in(whole)  # parts that have names of their own are taken for what is behind them
-        own = self.defined.get(name)
-        return own is not None and all(self.part_of(member, whole) for member in own.members)
-
-
-def _built_in(name: str) -> Type:
-    found = _DECIMAL_NAME.fullmatch(name)
-    if not found:
-        return BUILTIN[name]
-    try:
-        return decimal_type(int(found[1]), int(found[2]))
-    except ValueError:
-        raise KeyError(name) from None
-
-
-_Attributed = TypeVar("_Attributed", Declaration, Definition)
-
-
-def _attributed(declaration: _Attributed, types: _NamedTypes, findings: Findings) -> _Attributed:
-    attributes = []
-    for attribute in declaration.attributes:
-        try:
-            attributes.append(replace(attribute, type=types.base(attribute.type_name)))
-        except KeyError:
-            if attribute.type_name not in types.defined:  # else noted with the type's own definition
-                types.unknown(attribute.type_name, attribute, findings)
-        except RecursionError:
-            pass  # noted with the type's own definition
-    return replace(declaration, attributes=tuple(attributes))
-
-
-@dataclass
-class _Cell:
-    """What is known of the type of some terms; joined cells lead to one."""
-
-    kinds: frozenset[str]
-    type: Type | None = None
-    reason: str = ""
-    parts: list[_Cell] | None = None  # of a set or a tuple, which has no type before these do
-    joined: _Cell | None = None
-    broken: bool = False  # an error was told already; no other follows from it
-
-    @staticmethod
-    def of(type_: Type | None, reason: str = "") -> _Cell:
-        """The cell of a type that is known."""
-        if type_ is None or not type_.parts:
-            return _Cell(ANY, type_, reason)
-        return _Cell(frozenset({type_.kind}), None, reason, [_Cell.of(part) for part in type_.parts])
-
-    def root(self) -> _Cell:
-        cell = self
-        while cell.joined is not None:
-            cell = cell.joined
-        return cell
-
-    def resolved(self) -> Type:
-        cell = self.root()
-        if cell.type is not None:
-            return cell.type
-        if cell.parts is not None:
-            made = [part.resolved() for part in cell.parts]
-            return set_type(made[0]) if cell.kinds == {"set"} else tuple_type(*made)
-        if cell.kinds == {"set"}:
-            return set_type(NUMBER)
-        return next((t for t in (NUMBER, FLOAT, SYMBOL, *BUILTIN.values()) if t.kind in cell.kinds), SYMBOL)
-
-    def __str__(self) -> str:
-        cell = self.root()
-        if cell.type is not None or cell.parts is not None:
-            return f"a {cell.resolved()}" + (f" ({cell.reason})" if cell.reason else "")
-        return {
-            frozenset({"symbol", "date", "timestamp"}): "text in quotes",
-            frozenset({"float", "decimal"}): "a number with a point or an exponent",
-            ANY: "of any type",
-            NUMERIC: "numeric",
-            INTEGERS: "an integer",
-        }.get(cell.kinds, "a " + " or ".join(sorted(cell.kinds)))
-
-
 class _RuleTypes:
     """Types of one rule. Scopes are nested: a variable belongs to the outermost scope that names it."""
 
-    def __init__(self, program: Program, types: _NamedTypes, findings: Findings, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, program: Program, types: NamedTypes, findings: Findings, definitions: Mapping[str, Definition]) -> None:
         self.program, self.types, self.findings, self.definitions = program, types, findings, definitions
-        self.cells: dict[int, _Cell] = {}
-        self.scopes: list[tuple[set[str], dict[str, _Cell]]] = []
+        self.cells: dict[int, Cell] = {}
+        self.scopes: list[tuple[set[str], dict[str, Cell]]] = []
 
     def rule(self, rule: Rule) -> Rule:
         self.scopes.append((names(rule), {}))
@@ -310,7 +118,7 @@ class _RuleTypes:
                     continue
                 case Builtin(op="match" | "contains"):
                     for arg in literal.args:
-                        self.join(self.term(arg), _Cell(frozenset({"symbol"}), SYMBOL, f"{literal.op} takes symbols"), arg)
+                        self.join(self.term(arg), Cell(frozenset({"symbol"}), SYMBOL, f"{literal.op} takes symbols"), arg)
                 case Builtin():
                     left, right = literal.args
                     self.join(self.term(right), self.term(left), right)
@@ -320,7 +128,7 @@ class _RuleTypes:
                 case SetOf():
                     self.scopes.append((names_within(literal), {}))
                     self.body(literal.body)
-                    collected = _Cell(frozenset({"set"}), None, "", [self.term(literal.target)])
+                    collected = Cell(frozenset({"set"}), None, "", [self.term(literal.target)])
                     self.scopes.pop()
                     self.join(self.term(literal.result), collected, literal.result)
                 case Atom() | Truth():
@@ -335,27 +143,27 @@ class _RuleTypes:
         """Types of `member` and of aggregates over sets; last, for which component there is must be known by then."""
         if literal.definition is not None:
             for attribute, arg in zip(self.attributes(literal.op), literal.args, strict=True):
-                self.join(self.term(arg), _Cell.of(attribute.type, f"argument {attribute.name} of {literal.op}"), arg)
+                self.join(self.term(arg), Cell.of(attribute.type, f"argument {attribute.name} of {literal.op}"), arg)
             return
-        element = _Cell(ANY)
+        element = Cell(ANY)
         collected = use.given[0]
-        self.join(self.term(collected), _Cell(frozenset({"set"}), None, "", [element]), collected, literal.op)
+        self.join(self.term(collected), Cell(frozenset({"set"}), None, "", [element]), collected, literal.op)
         if literal.op == "member":
             self.join(self.term(use.results[0]), element, use.results[0])
             return
         shape, value = SHAPES[literal.op], self.component(literal, element, use.component)
-        self.join(value, _Cell(shape.kinds), collected, literal.op)
+        self.join(value, Cell(shape.kinds), collected, literal.op)
         for parameter in use.given[1:]:
-            self.join(self.term(parameter), _Cell.of(shape.parameter, f"argument 2 of {literal.op}"), parameter)
-        result = _Cell(frozenset({"set"}), None, "", [value]) if shape.collects else value
-        result = result if shape.result is None else _Cell.of(shape.result, f"the result of {literal.op}")
+            self.join(self.term(parameter), Cell.of(shape.parameter, f"argument 2 of {literal.op}"), parameter)
+        result = Cell(frozenset({"set"}), None, "", [value]) if shape.collects else value
+        result = result if shape.result is None else Cell.of(shape.result, f"the result of {literal.op}")
         self.join(self.term(use.results[0]), result, use.results[0], literal.op)
 
-    def component(self, literal: Builtin, element: _Cell, place: Term | None) -> _Cell:
+    def component(self, literal: Builtin, element: Cell, place: Term | None) -> Cell:
         """The component that an aggregate takes of the elements; the elements themselves if it takes none."""
         if place is None:
             return element
-        self.join(self.term(place), _Cell.of(NUMBER), place)
+        self.join(self.term(place), Cell.of(NUMBER), place)
         parts = element.root().parts if element.root().kinds == {"tuple"} else None
         rule = "the last argument is the number of a component of the set's tuples, from 1"
         if not isinstance(place, Constant) or not isinstance(place.value, int):
@@ -370,7 +178,7 @@ class _RuleTypes:
             )
         else:
             return parts[place.value - 1]
-        return _Cell(ANY, broken=True)
+        return Cell(ANY, broken=True)
 
     def attributes(self, relation: str) -> tuple[Attribute, ...]:
         if relation in self.program.relations:
@@ -380,33 +188,33 @@ class _RuleTypes:
     def atom(self, atom: Atom) -> None:
         for attribute, arg in zip(self.attributes(atom.relation), atom.args, strict=True):
             reason = f"column {attribute.name} of {atom.relation}"
-            self.join(self.term(arg), _Cell.of(attribute.type, reason), arg)
+            self.join(self.term(arg), Cell.of(attribute.type, reason), arg)
 
-    def term(self, term: Term) -> _Cell:
+    def term(self, term: Term) -> Cell:
         cell = self._term(term)
         self.cells[id(term)] = cell
         return cell
 
-    def _term(self, term: Term) -> _Cell:
+    def _term(self, term: Term) -> Cell:
         match term:
             case Variable():
                 for visible, cells in self.scopes:
                     if term.name in visible:
-                        return cells.setdefault(term.name, _Cell(ANY))
-                return _Cell(ANY)
+                        return cells.setdefault(term.name, Cell(ANY))
+                return Cell(ANY)
             case Wildcard():
-                return _Cell(ANY)
+                return Cell(ANY)
             case Constant():
                 return _constant_cell(term)
             case Functor(name="()"):
-                return _Cell(frozenset({"tuple"}), parts=[self.term(arg) for arg in term.args])
+                return Cell(frozenset({"tuple"}), parts=[self.term(arg) for arg in term.args])
             case Functor(name="{}"):
-                element = _Cell(ANY)
+                element = Cell(ANY)
                 for arg in term.args:
                     self.join(self.term(arg), element, arg)
-                return _Cell(frozenset({"set"}), parts=[element])
+                return Cell(frozenset({"set"}), parts=[element])
             case Functor(name="{|}", args=(added, rest)):
-                whole = _Cell(frozenset({"set"}), parts=[self.term(added)])
+                whole = Cell(frozenset({"set"}), parts=[self.term(added)])
                 self.join(self.term(rest), whole, rest)
                 return whole
             case Functor():
@@ -417,25 +225,25 @@ class _RuleTypes:
                 self.body(term.body)
                 cell = self.signature(AGGREGATES[term.op].signature, term.op, () if term.target is None else (term.target,))
                 if term.op == "setof":
-                    cell = _Cell(frozenset({"set"}), parts=[cell])
+                    cell = Cell(frozenset({"set"}), parts=[cell])
                 self.scopes.pop()
                 return cell
             case _:
                 assert_never(term)
 
-    def signature(self, signature: Signature, name: str, args: tuple[Term, ...]) -> _Cell:
-        own = _Cell(signature.kinds)
+    def signature(self, signature: Signature, name: str, args: tuple[Term, ...]) -> Cell:
+        own = Cell(signature.kinds)
         for index, arg in enumerate(args):
             wanted = signature.argument(index)
             if wanted is None:
                 self.join(self.term(arg), own, arg, name)
             elif isinstance(wanted, Type):
-                self.join(self.term(arg), _Cell(ANY, wanted, f"argument {index + 1} of {name}"), arg)
+                self.join(self.term(arg), Cell(ANY, wanted, f"argument {index + 1} of {name}"), arg)
             else:
-                self.join(self.term(arg), _Cell(wanted), arg, name)
-        return own if signature.result is None else _Cell(ANY, signature.result, f"the result of {name}")
+                self.join(self.term(arg), Cell(wanted), arg, name)
+        return own if signature.result is None else Cell(ANY, signature.result, f"the result of {name}")
 
-    def join(self, first: _Cell, second: _Cell, place: Term, functor: str = "") -> None:
+    def join(self, first: Cell, second: Cell, place: Term, functor: str = "") -> None:
         first, second = first.root(), second.root()
         if first is second or first.broken or second.broken:
             return
@@ -574,26 +382,26 @@ def names_within(literal: SetOf) -> set[str]:
     return set[str]().union(names(literal.target), names(literal.result), *map(names, literal.body))
 
 
-def _constant_cell(constant: Constant) -> _Cell:
+def _constant_cell(constant: Constant) -> Cell:
     match constant.value:
         case Set() | tuple():
             assert constant.type is not None, "such a constant was typed before"
-            return _Cell.of(constant.type)
+            return Cell.of(constant.type)
         case bool():
-            return _Cell(ANY, BOOLEAN)
+            return Cell(ANY, BOOLEAN)
         case int() if constant.unsigned:
-            return _Cell(frozenset({"unsigned"}), BUILTIN["unsigned"])
+            return Cell(frozenset({"unsigned"}), BUILTIN["unsigned"])
         case int():
-            return _Cell(NUMERIC)
+            return Cell(NUMERIC)
         case Decimal() | float():
-            return _Cell(frozenset({"float", "decimal"}))
+            return Cell(frozenset({"float", "decimal"}))
         case str() | datetime.date():
-            return _Cell(frozenset({"symbol", "date", "timestamp"}))
+            return Cell(frozenset({"symbol", "date", "timestamp"}))
         case _:
             assert_never(constant.value)
 
 
-def _conversion(first: _Cell, second: _Cell) -> str:
+def _conversion(first: Cell, second: Cell) -> str:
     wanted = second.root().type
     if wanted is None or first.root().type is None:
         return ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def spark_type(type_: Type) -> str:
     """What a type is called in Spark; a set is a sorted array.
 
-    >>> from vigilog.core.values import type_named
+    >>> from vigilog.core.type_names import type_named
     >>> spark_type(type_named("set<(symbol, unsigned)>"))
     'array<struct<_1: string, _2: decimal(20,0)>>'
     """
