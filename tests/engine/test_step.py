@@ -216,6 +216,17 @@ def test_rounds_are_bounded(tmp_path: Path) -> None:
         assert db.rows("other") == set() and db.tx == 0
 
 
+def test_hundreds_of_rounds(tmp_path: Path) -> None:
+    """A round does not stand on the shoulders of the one before: so many would be too deep."""
+    program = ".decl a(x: number)\n.decl next(x: number)\nnext(x + 1) :- a(x), x < 1500.\n.trigger next(insert=a)\n"
+    with open_program(program, data=tmp_path / "data", cascade=1500) as db:
+        assert len(db.take({"insert": {"a": [(0,)]}}).triggered["a"].plus) == 1500 and db.tx == 1
+        db.cascade = 700
+        with pytest.raises(DataError, match="more than 700 rounds"):
+            db.take({"insert": {"a": [(-1,)]}, "delete": {"a": [(number,) for number in range(1501)]}})
+        assert len(db.rows("a")) == 1501 and db.verify().problems == []
+
+
 def test_the_log_has_one_writer() -> None:
     """Nothing is committed past the step."""
     tree = Path(database.__file__).parents[1]

@@ -92,6 +92,40 @@ def test_what_stays_on_spark_is_judged(spark: SparkSession, tmp_path: Path, monk
         assert too_many.value.code == "large" and db.tx == before + 1
 
 
+FAR = """
+.decl big, wish, mark(item: number, n: number)
+.decl small(item: number, n: number)
+small(i, n) :- big(i, n), n < 2.
+.output small
+.trigger small(insert=mark)
+.trigger wish(insert=big)
+.decl odd(item: number)
+odd(i) :- wish(i, _), i % 2 != 0.
+.constraint odd
+"""
+
+
+def test_rounds_that_reach_spark_are_taken_back(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wish itself concerns only what is resident; what follows from it changes a relation on Spark, and views of it."""
+    monkeypatch.setattr(large, "FEW_ROWS", 5)
+    spark.createDataFrame([(i, i % 8) for i in range(40)], "item long, n long").write.parquet(str(tmp_path / "big"))
+    with open_program(FAR, {}, data=tmp_path / "data", memory=0) as db:
+        db.load("big", tmp_path / "big", IO="parquet")
+        assert "big" in db.large
+        monkeypatch.setattr(large, "FEW_ROWS", 1_000_000)
+        before = db.view("small")
+        for number in range(2):  # once before Spark's part is there, and once after it
+            with pytest.raises(Refused, match="odd is violated"):
+                db.take({"insert": {"wish": [(101, number), (102, number)]}})
+            told = db.take({"insert": {"wish": [(102, 0)]}}, keep=False)
+            assert told.deltas["small"].plus == {(102, 0)} and told.triggered["mark"].plus == {(102, 0)}
+            assert db.view("small") == before and len(db.rows("big")) == 40 and db.rows("wish") == set()
+        done = db.take({"insert": {"wish": [(102, 0), (104, 9)]}})
+        assert done.triggered == {"big": Delta(frozenset({(102, 0), (104, 9)})), "mark": Delta(frozenset({(102, 0)}))}
+        assert db.view("small") == before | {(102, 0)} and len(db.rows("big")) == 42
+        assert db.verify().problems == []
+
+
 CASCADE = """
 .decl r0, r1, r2, r3(x: number)
 .decl c0, c1, c2(x: number)

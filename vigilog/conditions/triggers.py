@@ -63,6 +63,7 @@ class Cascade:
         if self.last:
             self.effects.append(change.changes)
             self._note(change.changes)
+            self.last = []
         self._wait(change)
         if not self.waiting:
             return None

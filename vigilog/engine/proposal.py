@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect
 from vigilog.engine.transaction import Lookup, Transaction, net_changes
 from vigilog.executors.views import Views
@@ -80,5 +81,9 @@ class Rows:
     def maintain(self, settle: Settle, *, keep: bool, idle: bool) -> None:
         changes = net_changes(self.db.program, self.db.base, self.transaction)
         if changes or idle:
-            moved = {self.db.homes[name]: delta for name, delta in changes.items()}
-            self.db.views.apply(moved, lambda views: settle(Effect(changes, views)), keep=keep)
+            self.db.views.apply(at_home(self.db, changes), lambda views: settle(Effect(changes, views)), keep=keep)
+
+
+def at_home(db: Maintained, changes: Mapping[str, Delta]) -> dict[str, Delta]:
+    """Changes of base relations, under the names of the tables that hold what is stated for them."""
+    return {db.homes[name]: delta for name, delta in changes.items()}

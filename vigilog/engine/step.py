@@ -2,7 +2,7 @@
 
     propose   the wish, checked against the program and made net
     maintain  the exact changes of every view, by whichever executor keeps it
-    fire      triggers, and judges, look at these changes; they may answer with a further change, which is maintained in the same transaction, and so on
+    fire      triggers, and judges, look at these changes; they may answer with a further change, which is maintained in the same transaction, and so on (`rounds.py`)
     judge     when nothing follows any more: constraints, and judges, may refuse it all, and then nothing has happened; alerts say what they have to say
     commit    the change and its effects are written down together, under the next number
     publish   whoever listens is told
@@ -15,18 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from vigilog.conditions import timing
 from vigilog.conditions.conditions import Conditions
 from vigilog.conditions.triggers import Cascade
 from vigilog.core.effect import Effect, deltas
-from vigilog.core.errors import DataError, Refused
+from vigilog.core.errors import Refused
 from vigilog.engine.outcome import Changeable, Judge, Outcome
-from vigilog.engine.proposal import DUE, Proposal, Rows, Wish
-from vigilog.engine.transaction import Transaction
-
-FOLLOWING_ROUNDS = 1000  # in which keepers answer each other
+from vigilog.engine.proposal import DUE, Proposal
+from vigilog.engine.rounds import Rounds
 
 
 @dataclass
@@ -39,32 +36,15 @@ class Step:
 
     def take(self, proposal: Proposal, *, keep: bool = True) -> Outcome:
         """Takes a change through all its stages. Raises VigilogError if it is refused; then nothing has changed."""
-        outcome = Outcome(self.db.ledger.last)
-        net, unseen, before = Effect(), Effect(), self.db.conditions
+        outcome, before = Outcome(self.db.ledger.last), self.db.conditions
         triggers = Cascade(self.db.program, before.triggers, self.db.cascade) if before.triggers and proposal.wish.fires else None
-        rounds = 0
-
-        def maintain(wish: Wish) -> None:
-            wish.maintain(settle, keep=keep, idle=proposal.noted or rounds > 0)
-            outcome.costs.append(self.db.views.stats)
+        rounds = Rounds(self.db, self.judges, triggers, outcome.costs)
 
         def settle(change: Effect) -> Effect:
-            nonlocal net, unseen, rounds
-            net = net.then(change)
+            rounds.net = net = change
             if (triggers or self.judges) and proposal.wish.fires:
-                unseen = unseen.then(change)
-                further: Transaction | None = self.follow(change, net)
-                most = FOLLOWING_ROUNDS
-                if not further:  # what follows of necessity is there; now those may look who answer of their own will
-                    further = self.fire(unseen, net, triggers)
-                    most = FOLLOWING_ROUNDS if triggers else self.db.cascade  # triggers count their own rounds
-                    unseen = Effect()
-                if further:
-                    rounds += 1
-                    if rounds > most:
-                        raise DataError(f"changes follow from each other for more than {most} rounds", "cascade")
-                    maintain(Rows(self.db, further))
-                    return net
+                rounds.fire()
+                net = rounds.net
             for judge in self.judges:
                 net = judge.complete(net)
             if self.judges or self.db.conditions.active:
@@ -76,26 +56,14 @@ class Step:
             return net
 
         try:
-            maintain(proposal.wish)
+            proposal.wish.maintain(settle, keep=keep, idle=proposal.noted)
         except Refused as refused:
-            refused.changes = deltas(net.changes)
+            refused.changes = deltas(rounds.net.changes)
             raise
+        outcome.costs.append(self.db.views.stats)
         if keep and outcome.tx != self.db.ledger.last:
             self.publish(outcome)
         return outcome
-
-    def follow(self, change: Effect, net: Effect) -> Transaction:
-        """What all keepers say to a change, together."""
-        found: dict[str, dict[str, Any]] = {}
-        for judge in self.judges:
-            for operation, told in ((judge.fire(change, net) or {}) if judge.keeper else {}).items():
-                found.setdefault(operation, {}).update(told)
-        return found
-
-    def fire(self, change: Effect, net: Effect, triggers: Cascade | None) -> Transaction | None:
-        if triggers and (round_ := triggers.fire(change)):
-            return round_
-        return next((further for judge in self.judges if not judge.keeper and (further := judge.fire(change, net))), None)
 
     def judge(self, net: Effect, before: Conditions) -> None:
         """Lets all who judge look at a transaction, under the conditions that there are after it; `before` there may have been others."""

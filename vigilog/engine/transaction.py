@@ -78,8 +78,7 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
     if unknown:
         hint = did_you_mean(unknown[0], OPERATIONS) or f"there are {', '.join(OPERATIONS)}"
         raise DataError(f"there is no operation {short(unknown[0])} ({hint})", "operation")
-    deletions: dict[str, list[Row]] = {}
-    insertions: dict[str, list[Row]] = {}
+    wished = _Wished(program, base)
     for operation, by_relation in apart(program, transaction).items():
         if not isinstance(by_relation, Mapping):
             raise DataError(f"{operation} takes an object with relations as keys", "json")
@@ -87,40 +86,81 @@ def net_changes(program: Program, base: Mapping[str, Lookup], transaction: Trans
             if relation not in base:
                 raise _no_base(program, relation)
             if operation == "update":
-                old, new = _update(program, relation, given)
-                there = base[relation].among(old)
-                missing = [row for row in old if row not in there]
-                if missing:
-                    shown = [type_.to_json(cell) for type_, cell in zip(program.relations[relation].types, missing[0], strict=True)]
-                    raise DataError(f"{relation} has no row {json.dumps(shown, ensure_ascii=False)} to update", "absent")
-                deletions.setdefault(relation, []).extend(old)
-                insertions.setdefault(relation, []).extend(new)
-            elif operation in ("upsert", "delete_key"):
-                key = _key(program, relation)
-                new = list(_rows(program, relation, given)) if operation == "upsert" else []
-                wanted = {tuple(row[column] for column in key) for row in new} if new else set(_keys(program, relation, key, given))
-                deletions.setdefault(relation, []).extend(base[relation].having(key, wanted))
-                insertions.setdefault(relation, []).extend(new)
+                wished.update(relation, *_update(program, relation, given))
+            elif operation == "delete_key":
+                wished.take(operation, relation, set(_keys(program, relation, _key(program, relation), given)))
             else:
-                target = deletions if operation == "delete" else insertions
-                target.setdefault(relation, []).extend(_rows(program, relation, given))
-    changes: dict[str, Delta] = {}
-    owned, touched = program.optional, list(dict.fromkeys([*deletions, *insertions]))
-    if owned:  # the relations of optional columns come after those that these are columns of
-        touched.sort(key=lambda name: any(name in of.values() for of in owned.values()))
-    for name in touched:
-        going, coming = deletions.get(name, []), insertions.get(name, [])
-        if name not in program.keys:
-            changes[name] = net(base[name].among([*going, *coming]), going, coming)
-            continue
-        near = base[name].having(program.keys[name], {_value(row, program.keys[name]) for row in (*going, *coming)})
-        changes[name] = net(near, going, coming)
-        _check_unique(program, name, near, changes[name])
-        if name in owned and (lost := _lost_keys(program.keys[name], changes[name])):
-            for other in owned[name].values():
-                deletions.setdefault(other, []).extend(base[other].having(program.keys[other], lost) if other in base else ())
-                touched += [] if other in touched else [other]
-    return {name: change for name, change in changes.items() if change}
+                if operation == "upsert":
+                    _key(program, relation)  # without one, that is what is told
+                wished.take(operation, relation, _rows(program, relation, given))
+    return wished.net()
+
+
+def net_of_values(program: Program, base: Mapping[str, Lookup], told: Mapping[str, Mapping[str, Collection[Row]]]) -> dict[str, Delta]:
+    """The same of operations on base relations whose rows, or keys, are values already and fit, as what triggers do."""
+    wished = _Wished(program, base)
+    for operation, by_relation in told.items():
+        for relation, rows in by_relation.items():
+            wished.take(operation, relation, rows)
+    return wished.net()
+
+
+class _Wished:
+    """The rows that a transaction wants to come and to go, whether they are there or not, and what that changes."""
+
+    def __init__(self, program: Program, base: Mapping[str, Lookup]) -> None:
+        self.program, self.base = program, base
+        self.deletions: dict[str, list[Row]] = {}
+        self.insertions: dict[str, list[Row]] = {}
+
+    def take(self, operation: str, relation: str, rows: Iterable[Row]) -> None:
+        """An operation with rows, or, for `delete_key`, with keys."""
+        if operation == "delete_key":
+            self._free(relation, rows)
+        elif operation == "delete":
+            self.deletions.setdefault(relation, []).extend(rows)
+        else:
+            wanted = self.insertions.setdefault(relation, [])
+            if operation == "upsert":
+                rows = list(rows)
+                self._free(relation, {_value(row, self.program.keys[relation]) for row in rows})
+            wanted.extend(rows)
+
+    def _free(self, relation: str, keys: Iterable[Row]) -> None:
+        """Whatever has one of these keys goes."""
+        gone = self.base[relation].having(self.program.keys[relation], set(keys))
+        self.deletions.setdefault(relation, []).extend(gone)
+
+    def update(self, relation: str, old: list[Row], new: list[Row]) -> None:
+        there = self.base[relation].among(old)
+        missing = [row for row in old if row not in there]
+        if missing:
+            types = self.program.relations[relation].types
+            shown = [type_.to_json(cell) for type_, cell in zip(types, missing[0], strict=True)]
+            raise DataError(f"{relation} has no row {json.dumps(shown, ensure_ascii=False)} to update", "absent")
+        self.deletions.setdefault(relation, []).extend(old)
+        self.insertions.setdefault(relation, []).extend(new)
+
+    def net(self) -> dict[str, Delta]:
+        """What really changes. Raises DataError if two rows would have the same key."""
+        program, base, deletions, insertions = self.program, self.base, self.deletions, self.insertions
+        changes: dict[str, Delta] = {}
+        owned, touched = program.optional, list(dict.fromkeys([*deletions, *insertions]))
+        if owned:  # the relations of optional columns come after those that these are columns of
+            touched.sort(key=lambda name: any(name in of.values() for of in owned.values()))
+        for name in touched:
+            going, coming = deletions.get(name, []), insertions.get(name, [])
+            if name not in program.keys:
+                changes[name] = net(base[name].among([*going, *coming]), going, coming)
+                continue
+            near = base[name].having(program.keys[name], {_value(row, program.keys[name]) for row in (*going, *coming)})
+            changes[name] = net(near, going, coming)
+            _check_unique(program, name, near, changes[name])
+            if name in owned and (lost := _lost_keys(program.keys[name], changes[name])):
+                for other in owned[name].values():
+                    deletions.setdefault(other, []).extend(base[other].having(program.keys[other], lost) if other in base else ())
+                    touched += [] if other in touched else [other]
+        return {name: change for name, change in changes.items() if change}
 
 
 def told_rows(program: Program, relation: str, given: list[Any]) -> Iterable[Row]:

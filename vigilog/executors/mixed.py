@@ -25,6 +25,7 @@ from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.spark import session
 
 if TYPE_CHECKING:
+    from vigilog.executors.spark.stored import Snapshot
     from vigilog.executors.spark.views import SparkViews
 
 
@@ -85,6 +86,8 @@ class MixedViews:
         self.resident = resident()
         self._distant: SparkViews | None = None
         self._beginning: Beginning | None = None
+        self._within = False  # whether a transaction is under way,
+        self._before: tuple[SparkViews, dict[str, Snapshot]] | None = None  # and what Spark's part held before it
         self.start = distant
         self.stats = self.resident.stats
 
@@ -149,6 +152,19 @@ class MixedViews:
             return distant.twice(relation, columns)
 
     def apply(self, changes: Mapping[str, Delta], settle: Settle = nothing, *, keep: bool = True) -> dict[str, Delta]:
+        if self._within:  # something follows from a change, in its transaction
+            return self._apply(changes, settle, keep=keep)
+        self._within, kept = True, False
+        try:
+            found = self._apply(changes, settle, keep=keep)
+            kept = keep
+        finally:
+            before, self._within, self._before = self._before, False, None
+            if before is not None and not kept and before[0] is self._distant:
+                self._distant.snapshots = before[1]  # whatever followed; the tables are taken back by their transaction
+        return found
+
+    def _apply(self, changes: Mapping[str, Delta], settle: Settle, *, keep: bool) -> dict[str, Delta]:
         near = {name: delta for name, delta in changes.items() if name not in self.large}
         read = {name for view in (*self.far, *self.asked) for name in self.reads[view]} | self.large
         far = {name: delta for name, delta in changes.items() if name in read}
@@ -167,6 +183,7 @@ class MixedViews:
             self.resident.apply(near, settle_both, keep=keep)
 
         with self._at_spark() as distant:
+            self._before = self._before or (distant, distant.snapshots)
             distant.apply(far, settle_near, keep=keep)
         own, other = distant.stats, self.resident.stats
         self.stats = replace(

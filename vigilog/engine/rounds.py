@@ -1,0 +1,81 @@
+"""What follows from a change, round after round, in the transaction of the tables that it has begun.
+
+First all keepers answer, who keep something true that belongs to the change itself, until they have nothing more to say; then triggers, or else judges, look at all that has happened since they looked last. What they answer with is
+maintained, and so on. A round is undone only with all others, so one loop does, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vigilog.conditions.triggers import Cascade
+from vigilog.core.delta import Delta
+from vigilog.core.effect import Effect
+from vigilog.core.errors import DataError
+from vigilog.engine.outcome import Changeable, Judge
+from vigilog.engine.proposal import at_home
+from vigilog.engine.transaction import net_changes, net_of_values
+from vigilog.executors.evaluation import Stats
+
+FOLLOWING_ROUNDS = 1000  # in which keepers answer each other
+
+Changes = Mapping[str, Delta]  # of base relations, net
+
+
+class Rounds:
+    """The rounds of one transaction; `net` is what it has done so far, `costs` what each round has cost."""
+
+    def __init__(self, db: Changeable, judges: Sequence[Judge], triggers: Cascade | None, costs: list[Stats]) -> None:
+        self.db, self.judges, self.triggers, self.costs, self.net = db, judges, triggers, costs, Effect()
+        self.keepers = [judge for judge in judges if judge.keeper]
+        self.others = [judge for judge in judges if not judge.keeper]
+
+    def fire(self) -> None:
+        """Goes on until nothing follows. Raises VigilogError if that has no end, or if those who answer do not agree."""
+        rounds, change, unseen = 0, self.net, self.net
+        while True:
+            most, moved = FOLLOWING_ROUNDS, self._kept(change)
+            if moved is None:  # what follows of necessity is there; now those may look who answer of their own will
+                moved = self._fired(unseen)
+                rounds = 0 if moved is not None else rounds  # triggers count their own
+                if moved is None and (moved := self._answered(unseen)) is not None:
+                    most = self.db.cascade
+                unseen = Effect()
+            if moved is None:
+                return
+            rounds += 1
+            if rounds > most:
+                raise DataError(f"changes follow from each other for more than {most} rounds", "cascade")
+            change = self._maintained(moved)
+            self.net, unseen = self.net.then(change), unseen.then(change)
+
+    def _kept(self, change: Effect) -> Changes | None:
+        """What all keepers say to a change, together."""
+        found: dict[str, dict[str, Any]] = {}
+        for judge in self.keepers:
+            for operation, told in (judge.fire(change, self.net) or {}).items():
+                found.setdefault(operation, {}).update(told)
+        return net_changes(self.db.program, self.db.base, found) if found else None
+
+    def _fired(self, change: Effect) -> Changes | None:
+        """What triggers do next."""
+        done = self.triggers and self.triggers.fire(change)
+        return net_of_values(self.db.program, self.db.base, done) if done else None
+
+    def _answered(self, change: Effect) -> Changes | None:
+        """What the first judge says who has an answer."""
+        further = next((further for judge in self.others if (further := judge.fire(change, self.net))), None)
+        return net_changes(self.db.program, self.db.base, further) if further is not None else None
+
+    def _maintained(self, moved: Changes) -> Effect:
+        """The effect of a round, which the tables have after it."""
+        if not moved:
+            return Effect()
+        views = self.db.views.apply(at_home(self.db, moved), _told)
+        self.costs.append(self.db.views.stats)
+        return Effect(moved, views)
+
+
+def _told(_: Mapping[str, Delta]) -> None:
+    """Somebody is told the changes of a round: the step, when there are no more."""
