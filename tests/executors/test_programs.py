@@ -14,6 +14,7 @@ from vigilog import reference
 from vigilog.core.values import row_text, sorted_rows
 from vigilog.engine.evaluate import run
 from vigilog.engine.places import inputs, outputs
+from vigilog.executors import growing
 from vigilog.executors.spark import machine
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
@@ -43,7 +44,11 @@ def by_engine(program: Program, folder: Path, engine: str, undefined: bool | Non
     finished = run(program, folder, folder / "out", engine, Watch(timeout=120))
     assert finished.stats.engine == engine
     assert undefined is None or (finished.stats.undefined > 0) == undefined
-    files = {place.relation: place.path for place in outputs(program, folder / "out")}
+    return written(program, folder / "out")
+
+
+def written(program: Program, folder: Path) -> dict[str, list[str]]:
+    files = {place.relation: place.path for place in outputs(program, folder)}
     return {relation: path.read_text(encoding="utf-8").split("\n")[:-1] for relation, path in files.items()}
 
 
@@ -54,6 +59,18 @@ def test_result(case: Case, treatment: str, tmp_path: Path) -> None:
     program = check(case.program, case.path.name).program
     result = by_reference(program, tmp_path) if treatment == "reference" else by_engine(program, tmp_path, treatment, case.undefined)
     assert result == case.expect
+
+
+@pytest.mark.parametrize(("case", "patience"), treated(CASES, [0.0, 0.002]), ids=str)
+def test_result_of_what_begins_on_sqlite(case: Case, patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB goes on from wherever SQLite was when its patience ended."""
+    monkeypatch.setattr(growing, "PATIENCE", patience)
+    case.write_facts(tmp_path)
+    program = check(case.program, case.path.name).program
+    finished = run(program, tmp_path, tmp_path / "out", "auto", Watch(timeout=120))
+    assert finished.stats.engine == finished.chosen.engine
+    assert ("SQLite had not come to an end" in finished.chosen.reason) == (finished.stats.engine == "duckdb")
+    assert written(program, tmp_path / "out") == case.expect
 
 
 @pytest.mark.parametrize(("case", "way"), ON_SPARK, ids=str)

@@ -12,6 +12,8 @@ from tests.properties.programs import programs
 from tests.treatments import examples
 from vigilog import reference
 from vigilog.engine.evaluate import evaluate
+from vigilog.executors import growing
+from vigilog.executors.embedded import tables
 from vigilog.executors.spark import machine
 from vigilog.language.check import check
 from vigilog.language.parser import parse
@@ -40,6 +42,13 @@ def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
 @given(programs())
 def test_duckdb_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "duckdb")
+
+
+@examples(60)
+@given(programs(), st.sampled_from([0.0, 0.0005, 0.002]))
+def test_what_begins_on_sqlite_agrees_with_the_reference(drawn: Drawn, patience: float) -> None:
+    with patch.object(growing, "PATIENCE", patience), patch.object(tables, "STEPS_BETWEEN_LOOKS", 10):
+        assert_agrees(drawn, "auto")
 
 
 @examples(12)

@@ -16,6 +16,7 @@ from vigilog.core.rows import rows_from_json
 from vigilog.core.values import Row, row_text
 from vigilog.engine.extension import extended
 from vigilog.engine.places import inputs, outputs, streams
+from vigilog.executors import growing
 from vigilog.executors.choose import Chosen, choose
 from vigilog.executors.embedded.executor import EmbeddedEvaluation
 from vigilog.executors.evaluation import Evaluation, Stats
@@ -64,7 +65,8 @@ def evaluate(
     checked = check(read_program(program) if isinstance(program, Path) else program).program
     rows = {name: checked_rows(checked, name, given) for name, given in (facts or {}).items()}
     wanted = checked.outputs or tuple(checked.relations)
-    with closing(start(checked, rows, choose(engine, ()).engine, wanted, watch or Watch())) as evaluation:
+    chosen = choose(engine, ())
+    with closing(start(checked, rows, "auto" if chosen.grows else chosen.engine, wanted, watch or Watch())) as evaluation:
         return Result({name: set(evaluation.rows(name)) for name in wanted}, evaluation.stats)
 
 
@@ -121,6 +123,8 @@ def start(program: Program, sources: Mapping[str, Iterable[Row] | Place], engine
         from vigilog.executors.spark.executor import SparkEvaluation
 
         return SparkEvaluation(plain, sources, watch)
+    if engine == "auto":
+        return growing.evaluation(plain, {name: read(source) for name, source in sources.items()}, watch)
     if engine == "duckdb":
         from vigilog.executors.duckdb.executor import DuckEvaluation
 
@@ -181,7 +185,10 @@ def run(program: Program, facts: Path, out: Path | None, engine: str, watch: Wat
     chosen = choose(engine, sources.values(), places)
     sized = [directive.relation for directive in program.directed("printsize")]
     wanted = [*(place.relation for place in places), *sized]
-    with closing(start(program, sources, chosen.engine, wanted, watch)) as evaluation:
+    with closing(start(program, sources, "auto" if chosen.grows else chosen.engine, wanted, watch)) as evaluation:
+        if evaluation.stats.engine != chosen.engine:
+            reason = f"{chosen.reason}; after {growing.PATIENCE:g} s SQLite had not come to an end"
+            chosen = replace(chosen, engine=evaluation.stats.engine, reason=reason)
         sizes = tuple((relation, evaluation.count(relation)) for relation in sized)
         printed = tuple((place.relation, _lines(place, evaluation.rows(place.relation))) for place in places if place.format == "stdout")
         filed = [place for place in places if place.format != "stdout"]

@@ -11,6 +11,7 @@ from vigilog.files.place import Place
 
 ENGINES = ("auto", "embedded", "duckdb", "spark")
 LARGE_BYTES = 256 * 2**20
+BULK_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Chosen:
     engine: str
     reason: str
     amiss: bool = False  # whether it is not what was asked for
+    grows: bool = False  # whether DuckDB takes over if it turns out to be much
 
 
 def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), large: int = LARGE_BYTES) -> Chosen:
@@ -44,7 +46,11 @@ def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), l
         return Chosen("embedded", f"the input is large: {total / 2**20:.0f} MiB, but Spark is not installed")
     if total > large:
         return Chosen("spark", f"the input is large: {total / 2**20:.0f} MiB, and from {large / 2**20:.0f} MiB on Spark is faster")
-    return Chosen("embedded", f"the input is small text: {total / 2**20:.1f} MiB")
+    if total > BULK_BYTES and DUCKDB.installed:
+        return Chosen(
+            "duckdb", f"the input is {total / 2**20:.0f} MiB of text, and from {BULK_BYTES / 2**20:.0f} MiB DuckDB is faster than SQLite"
+        )
+    return Chosen("embedded", f"the input is small text: {total / 2**20:.1f} MiB", grows=True)
 
 
 def _spark(reason: str) -> Chosen:

@@ -69,14 +69,22 @@ class TooManyRows(Stopped):
         self.doing = doing
 
 
+class Outgrown(Exception):
+    """What is evaluated turns out to be much, so another evaluator had better go on."""
+
+
 @dataclass
 class Watch:
-    """Is told of every stage and round, and stops an evaluation that goes past its bounds. `report` shows progress."""
+    """Is told of every stage and round, and stops an evaluation that goes past its bounds. `report` shows progress.
+
+    With `patience`, a moment on the clock, an evaluation that others can go on with raises Outgrown when that moment has come.
+    """
 
     max_rounds: int | None = None
     timeout: float | None = None
     report: Report | None = None
     max_rows: int | None = None
+    patience: float | None = None
     started: float = field(default_factory=time.monotonic)
     doing: str = "reading"
     rounds: int = 0
@@ -145,6 +153,12 @@ class Watch:
     def tick(self) -> None:
         if self.expired:
             raise self.timed_out()
+        if self.outgrown:
+            raise Outgrown
+
+    @property
+    def outgrown(self) -> bool:
+        return self.patience is not None and time.monotonic() > self.patience
 
     @property
     def expired(self) -> bool:

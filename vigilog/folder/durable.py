@@ -164,7 +164,7 @@ class Durable(FileDatabase):
         look(facts.values())
         places = []
         for name, source in facts.items():
-            if not isinstance(source, Place) or choose("auto", [source]).engine == "embedded":
+            if not isinstance(source, Place) or choose("auto", [source]).engine != "spark":
                 found[name] = read(source)
             else:
                 places.append(source)
@@ -460,7 +460,7 @@ class Durable(FileDatabase):
             places = [place] if way == "delete_key" else split(self.program, place)
             look(places)
             large = not self.large.isdisjoint([relation, *(part.relation for part in places)])
-            if large or (len(places) == 1 and choose("auto", [place], large=SMALL_FILE).engine != "embedded"):
+            if large or (len(places) == 1 and choose("auto", [place], large=SMALL_FILE).engine == "spark"):
                 return self._change_by_spark(relation, places, way, kind)
             found = {part.relation: set(Watch(report=self.report, doing=f"reading {part.relation}").counted(read(part))) for part in places}
             if way == "delete_key":

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from vigilog.core.values import Row
 from vigilog.executors.duckdb.machine import DuckMachine
 from vigilog.executors.duckdb.settings import Settings
 from vigilog.executors.duckdb.tables import DuckTables
+from vigilog.executors.embedded.executor import Unfinished
 from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.watch import Watch
@@ -22,22 +25,33 @@ from vigilog.planning.layout import Layout
 class DuckEvaluation:
     """The relations of a program that is evaluated in bulk."""
 
-    def __init__(self, program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch, settings: Settings | None = None) -> None:
-        """Evaluates a plain program (see `rewriting.passes`) over the given rows."""
+    def __init__(
+        self,
+        program: Program,
+        sources: Mapping[str, Iterable[Row]],
+        watch: Watch,
+        settings: Settings | None = None,
+        begun: Unfinished | None = None,
+    ) -> None:
+        """Evaluates a plain program (see `rewriting.passes`) over the given rows, or goes on with what SQLite has begun, and closes that."""
         started = time.perf_counter()
         self.program, self.watch = program, watch
         self.tables = DuckTables(Layout(program), watch, settings)
         self.stats = Stats("duckdb")
         try:
             with self.tables.bounded():
-                self._load(sources)
+                if begun is None:
+                    self._load(sources)
+                else:
+                    self._take(begun)
                 machine = DuckMachine(self.tables)
-                for component in components(program):
+                for component in components(program) if begun is None else begun.left:
                     self.stats.rounds += fixpoint(component, machine, watch, program.limits)
         except BaseException:
             self.close()
             raise
-        self.stats.derived, self.stats.undefined = machine.derived, machine.undefined
+        self.stats.derived += machine.derived
+        self.stats.undefined += machine.undefined
         self.stats.statements = self.tables.statements
         self.stats.ms = (time.perf_counter() - started) * 1000
 
@@ -48,6 +62,14 @@ class DuckEvaluation:
                 self.watch.begin(f"reading {relation}")
                 rows = sources[relation]
                 self.tables.insert(relation, rows if self.watch.report is None else self.watch.counted(rows))
+
+    def _take(self, begun: Unfinished) -> None:
+        with closing(begun.begun):
+            self.stats = replace(begun.begun.stats, engine="duckdb")
+            for relation in self.program.relations:
+                self.tables.create(relation)
+                self.watch.begin(f"moving {relation} to DuckDB")
+                self.tables.take(relation, begun.begun.tables)
 
     def count(self, relation: str) -> int:
         return self.tables.sizes[relation]

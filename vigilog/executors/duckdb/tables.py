@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from vigilog.core.errors import Stopped, VigilogError
 from vigilog.core.rows import transposed
 from vigilog.core.values import Row
 from vigilog.executors.duckdb.settings import Settings
+from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.watch import Watch
 from vigilog.planning.duckdb import COLUMN, DuckDbDialect, Function
 from vigilog.planning.layout import Layout
@@ -106,9 +107,23 @@ class DuckTables:
             self.execute(f"DROP TABLE {source}")
         self.count(relation)
 
-    def take(self, table: str, batches: Iterable[pa.Table]) -> int:
-        """Adds stored rows as they are; gives their number."""
-        return sum(self._append(quote(table), batch) for batch in batches)
+    def take(self, relation: str, tables: Tables) -> None:
+        """Takes the rows of a relation over from SQLite as they are stored; there are none yet."""
+        cursor = tables.execute(f"SELECT {self.columns(relation)} FROM {quote(tables.layout.tables[relation])}")
+        table, schema = quote(self.layout.tables[relation]), self._schema(relation)
+        while some := cursor.fetchmany(AT_ONCE):
+            self.watch.tick()
+            self._append(table, _batch(schema, transposed(some)))
+        self.count(relation)
+
+    def give(self, relation: str, tables: Tables) -> None:
+        """Adds the rows of a relation to its table on SQLite, in the order in which they lie there."""
+        for columns in self.stored(self.layout.tables[relation], self.columns(relation)):
+            self.watch.tick()
+            tables.insert_stored(relation, zip(*columns, strict=True))
+
+    def _schema(self, relation: str) -> pa.Schema:
+        return pa.schema([(f"c{number}", _ARROW[COLUMN[type_.kind]]) for number, type_ in enumerate(self.layout.types[relation])])
 
     def _append(self, table: str, batch: pa.Table) -> int:
         self.connection.register(self.arriving, batch)
@@ -122,7 +137,7 @@ class DuckTables:
         types = self.layout.types[relation]
         bare = not self.layout.program.relations[relation].attributes
         encoders = [encoder(type_) for type_ in types]
-        schema = pa.schema([(f"c{number}", _ARROW[COLUMN[type_.kind]]) for number, type_ in enumerate(types)])
+        schema = self._schema(relation)
         left = iter(rows)
         while some := list(islice(left, AT_ONCE)):
             self.watch.tick()
@@ -130,7 +145,7 @@ class DuckTables:
             stored = [
                 values if encode is None or bare else list(map(encode, values)) for encode, values in zip(encoders, cells, strict=True)
             ]
-            yield pa.Table.from_arrays([pa.array(values, kind.type) for values, kind in zip(stored, schema, strict=True)], schema=schema)
+            yield _batch(schema, stored)
 
     def count(self, relation: str) -> int:
         self.sizes[relation] = int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}").fetchall()[0][0])
@@ -228,6 +243,10 @@ class OutOfMemory(Stopped):
 
 def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _batch(schema: pa.Schema, columns: Sequence[Sequence[Any]]) -> pa.Table:
+    return pa.Table.from_arrays([pa.array(values, kind.type) for values, kind in zip(columns, schema, strict=True)], schema=schema)
 
 
 def fresh(name: str, taken: set[str]) -> str:

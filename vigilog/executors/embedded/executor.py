@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from vigilog.core.values import Row
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
-from vigilog.executors.watch import Watch
+from vigilog.executors.watch import Outgrown, Watch
 from vigilog.files.place import Place
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
@@ -35,10 +35,11 @@ class EmbeddedEvaluation:
         connection: sqlite3.Connection | None = None,
         kept: Collection[str] = (),
         functional: Mapping[str, int] | None = None,
+        patience: float | None = None,
     ) -> None:
         """Evaluates a plain program (see `rewriting.passes`) over the given rows; `resident` tables are there to be changed afterwards.
 
-        With a `connection` the tables are in a file; those of the relations in `kept` are there already. In relations that are `functional` so many of the last columns follow from the others.
+        If it takes longer than `patience` seconds, beside reading, it raises Unfinished. With a `connection` the tables are in a file; those of the relations in `kept` are there already. In relations that are `functional` so many of the last columns follow from the others.
         """
         started = time.perf_counter()
         self.program, self.watch = program, watch
@@ -48,18 +49,31 @@ class EmbeddedEvaluation:
         self.stats = Stats("embedded")
         try:
             self._load(sources)
-            machine = TableMachine(self.tables)
-            for component in components(program):
-                if kept and all(relation in kept for relation in component.relations):
-                    continue
-                self.stats.rounds += fixpoint(component, machine, watch, self.program.limits)
-            self.stats.derived = machine.derived
+            self._evaluate(patience)
+        except Unfinished:
+            raise
         except BaseException:
             self.close()
             raise
         self.stats.statements = self.tables.statements
         self.stats.undefined = self.tables.undefined
         self.stats.ms = (time.perf_counter() - started) * 1000
+
+    def _evaluate(self, patience: float | None) -> None:
+        machine = TableMachine(self.tables)
+        left = [one for one in components(self.program) if not (self.kept and all(relation in self.kept for relation in one.relations))]
+        if patience is not None:
+            self.watch.patience, self.tables.passing = time.monotonic() + patience, True
+        try:
+            for number, component in enumerate(left):
+                try:
+                    self.stats.rounds += fixpoint(component, machine, self.watch, self.program.limits)
+                except Outgrown:
+                    raise Unfinished(self, left[number:]) from None
+                finally:
+                    self.stats.derived = machine.derived
+        finally:
+            self.watch.patience = self.tables.stopped = None
 
     def _load(self, sources: Mapping[str, Iterable[Row]]) -> None:
         for relation in self.program.relations:
@@ -83,6 +97,14 @@ class EmbeddedEvaluation:
 
     def close(self) -> None:
         self.tables.close()
+
+
+class Unfinished(Exception):
+    """An evaluation that another evaluator had better go on with: its tables hold what was read, and of the components that are left some of the rows."""
+
+    def __init__(self, begun: EmbeddedEvaluation, left: Sequence[Component]) -> None:
+        super().__init__()
+        self.begun, self.left = begun, left
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from vigilog.core.errors import Stopped, VigilogError
 from vigilog.core.rows import converted
 from vigilog.core.values import Row, Value
-from vigilog.executors.watch import Watch
+from vigilog.executors.watch import Outgrown, Watch
 from vigilog.planning.indexes import Order, needed_indexes
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
@@ -59,6 +59,9 @@ class Tables:
         self.decoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}
         self.stopped: BaseException | None = None
         self.bounded: int | None = None  # by so many bytes work tables may grow
+        self.passing = (
+            False  # whether nobody needs the tables after a statement that was stopped: SQLite, without a journal, leaves it half done
+        )
         self.failed: VigilogError | None = None  # why a function failed that a statement called
         self.durable = connection is not None
         self.made: set[str] = set()  # the work tables,
@@ -360,6 +363,8 @@ class Tables:
         """Called by SQLite every so many steps; anything but 0 stops the statement. Ctrl-C arrives here, too."""
         if self.watch.expired:
             self.stopped = self.watch.timed_out()
+        elif self.watch.outgrown and self.passing:
+            self.stopped = Outgrown()
         return int(self.stopped is not None)
 
     def translated(self, reason: sqlite3.OperationalError) -> BaseException:
