@@ -1,7 +1,8 @@
 """What all tests share: the settings of the one Spark session, and who runs beside whom (`./run test`).
 
 A test that shares the session has `spark` in its name, its parameters, its fixtures or its file's path. One that starts processes of its own, servers above all, and
-Spark only there, is marked `apart`. The inner loop (`./run test --quick`) leaves out both.
+Spark only there, is marked `apart`. What takes more than a second by itself is marked `slow`.
+The inner loop (`./run test --quick`) leaves out all of these.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if shares and not item.get_closest_marker("apart"):
             item.add_marker(pytest.mark.spark)
     if SIZE == "quick":
-        late = [item for item in items if item.get_closest_marker("spark") or item.get_closest_marker("apart")]
+        late = [item for item in items if any(item.get_closest_marker(each) for each in ("spark", "apart", "slow"))]
         config.hook.pytest_deselected(items=late)
         items[:] = [item for item in items if item not in late]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Case = TypeVar("Case")
 Treatment = TypeVar("Treatment")
 
-AMOUNTS = {"quick": Fraction(1, 5), "usual": Fraction(1), "long": Fraction(20)}  # of what a test states
+AMOUNTS = {"quick": Fraction(1, 10), "usual": Fraction(1), "long": Fraction(20)}  # of what a test states
 UNKNOWN = "no commit"  # where there is no git, as in a source archive
 
 

@@ -551,18 +551,21 @@ def test_a_null_is_refused_with_advice_or_skipped(tmp_path: Path) -> None:
 # -- large programs
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_facts(tmp_path: Path) -> None:
     ended = run(tmp_path, ".decl p(x: number, y: symbol)\n.output p\n" + "".join(f'p({i}, "row {i:>10}").\n' for i in range(40_000)))
     assert (ended.status, ended.err) == (0, "")
     assert written(tmp_path)["p.csv"].count("\n") == 40_000
 
 
+@pytest.mark.slow
 def test_a_megabyte_and_ten_thousand_rules(tmp_path: Path) -> None:
     ended = run(tmp_path, P + Q + "".join(f"p({i}) :- q(x), x != {i}. // {'long ' * 15}\n" for i in range(10_000)))
     assert (ended.status, ended.err) == (0, "")
     assert written(tmp_path)["p.csv"].count("\n") == 9_999
 
 
+@pytest.mark.slow
 def test_two_thousand_relations(tmp_path: Path) -> None:
     chain = "".join(f".decl r{i}(x: number)\nr{i + 1}(x) :- r{i}(x).\n" for i in range(2000))
     assert run(tmp_path, chain + ".decl r2000(x: number)\nr0(1).\n.output r2000\n").status == 0

@@ -267,6 +267,7 @@ def long_line(*more: object) -> str:
     return json.dumps({"insert": {"p": [*rows, *more]}})
 
 
+@pytest.mark.slow
 def test_a_good_line_of_ten_megabytes(tmp_path: Path) -> None:
     line = long_line()
     assert len(line) > 9_900_000
@@ -277,6 +278,7 @@ def test_a_good_line_of_ten_megabytes(tmp_path: Path) -> None:
     assert answers[1] == {"tx": 2, "views": {"q": {"plus": [["x"]], "minus": []}}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -445,6 +447,7 @@ def many(views: int) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_of_many_views_only_those_are_looked_at_that_a_change_can_reach(tmp_path: Path, strategy: str) -> None:
     """The first insertion and the first deletion also prepare their statements; from then on the counts are equal."""

@@ -14,6 +14,8 @@ from vigilog.engine.database import Database
 from vigilog.engine.watch import watch
 from vigilog.folder.opening import open_program
 
+pytestmark = pytest.mark.apart
+
 PROGRAM = """
 .domain pg(kind=sql, url="URL", user="gardener", password="${GARDEN_PASSWORD}", nulls=skip, max_rows=50,
     query.like="SELECT name, level::bigint FROM med.person WHERE name LIKE :p || '%' AND 'a:b' <> name")

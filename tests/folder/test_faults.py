@@ -343,6 +343,7 @@ def test_verify_finds_a_flipped_byte_in_any_stored_view(tmp_path: Path, strategy
         (folder / NAME).write_bytes(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["materialized", "counted"])
 def test_verify_finds_a_flipped_bit_in_what_any_table_or_index_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str

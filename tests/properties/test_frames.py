@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.treatments import amount
 from vigilog.core.errors import ProgramError
 from vigilog.engine.database import Database
 from vigilog.language.check import check
@@ -177,7 +178,7 @@ def expected(views: dict[str, Formula], state: State) -> dict[str, set[tuple[Any
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(amount(40)))
 def test_views_are_what_their_formulas_say(seed: int) -> None:
     chance = random.Random(seed)
     strategy = chance.choice(["auto", "external", "materialized", "counted"])
@@ -217,7 +218,7 @@ def test_views_are_what_their_formulas_say(seed: int) -> None:
                 assert before[name] == now[name], (name, text)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(amount(20)))
 def test_violations_are_counterexamples(seed: int) -> None:
     chance = random.Random(1000 + seed)
     while True:
