@@ -312,23 +312,33 @@ def explain(
 
 class Language(StrEnum):
     python = "python"
+    typescript = "typescript"
 
 
-@app.command(epilog=examples("vigilog codegen staff.dl --lang python -o staff_objects.py"))
+@app.command(
+    epilog=examples(
+        "vigilog codegen staff.dl --lang python -o staff_objects.py",
+        "vigilog codegen staff.dl --lang typescript --bigint -o staff_objects.ts",
+    )
+)
 def codegen(
     program: ProgramPath,
     lang: Annotated[Language, typer.Option("--lang", help="The language of the classes.")] = Language.python,
     out: Annotated[str, typer.Option("-o", "--out", metavar="FILE", help="The file to write; - prints.")] = "-",
+    bigint: Annotated[bool, typer.Option("--bigint", help="In TypeScript integers are bigint, not number.")] = False,
 ) -> None:
     """Writes client classes for the view frames of a program: one for each frame and subframe, and one that keeps their objects."""
     from vigilog.codegen.python import python
+    from vigilog.codegen.typescript import typescript
     from vigilog.files.writer import staged
     from vigilog.language.frames.translate import shapes
 
     found = shapes(checked(program).program)
     if not found:
         raise UsageError(f"{program} has no view frames")
-    text = python(found, program.name)
+    if bigint and lang is Language.python:
+        raise UsageError("--bigint is about TypeScript; integers of Python are exact")
+    text = python(found, program.name) if lang is Language.python else typescript(found, program.name, "bigint" if bigint else "number")
     if out == "-":
         print(text, end="")
         return

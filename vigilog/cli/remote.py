@@ -39,7 +39,7 @@ def connect(url: str, token: str | None) -> Client:
     """A client; what it needs is loaded only now, for most commands do without."""
     from vigilog import client
 
-    return client.connect(url, token)
+    return client.connect(url, token, tool="vigilog")
 
 
 class Precision(StrEnum):

@@ -39,14 +39,26 @@ __all__ = [
 
 
 def connect(
-    url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 300.0, tls: ssl.SSLContext | None = None
+    url: str,
+    token: str | None = None,
+    *,
+    tool: str | None = None,
+    patience: float = 30.0,
+    timeout: float = 300.0,
+    tls: ssl.SSLContext | None = None,
 ) -> Client:
-    """A client of the server at an address. Nothing is sent before its first call."""
-    return Client(url, token, patience=patience, timeout=timeout, tls=tls)
+    """A client of the server at an address. Nothing is sent before its first call. `tool` is what the server's log and status call this program."""
+    return Client(url, token, patience=patience, timeout=timeout, tls=tls, tool=tool)
 
 
 def aconnect(
-    url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 300.0, tls: ssl.SSLContext | None = None
+    url: str,
+    token: str | None = None,
+    *,
+    tool: str | None = None,
+    patience: float = 30.0,
+    timeout: float = 300.0,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncClient:
     """The same for programs on asyncio."""
-    return AsyncClient(url, token, patience=patience, timeout=timeout, tls=tls)
+    return AsyncClient(url, token, patience=patience, timeout=timeout, tls=tls, tool=tool)

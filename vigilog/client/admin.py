@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from vigilog.client.events import Change, Event, Snapshot, Subscribed
 from vigilog.client.objects import Event as Happening
-from vigilog.client.objects import Graph, Object, attribute_name
+from vigilog.client.objects import Graph, Object
 from vigilog.client.subscription import Subscription
 from vigilog.client.wishes import wish
 from vigilog.core.errors import DataError, UsageError
-from vigilog.protocol.shapes import Part, Shape
+from vigilog.protocol.shapes import Shape, Structure, differences
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("vigilog.client")
 C = TypeVar("C", bound=Callable[..., Any])
+Kind = type[Object] | str  # a class, or the name of a frame or subframe
 
 
 class ViewAdmin:
@@ -34,7 +36,7 @@ class ViewAdmin:
 
     frame: ClassVar[str] = ""  # of generated classes: the view frame,
     classes: ClassVar[Mapping[str, type[Object]]] = {}  # the classes of its parts, by their names,
-    structure: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # and what attributes these had when they were generated
+    structure: ClassVar[Structure] = {}  # and what was known of these when they were generated
 
     def __init__(self, client: Client, frame: str = "", **wishes: Any) -> None:
         from vigilog.client.synchronous import Changes
@@ -48,6 +50,7 @@ class ViewAdmin:
         self._callbacks: dict[tuple[str, type[Object], str], list[Callable[..., Any]]] = {}
         self._failed: list[Callable[[Exception], Any]] = []
         self._thread: threading.Thread | None = None
+        self._seen: deque[Event] = deque()  # what was asked for, and is not applied yet
         self.graph: Graph
         try:
             self._extract()
@@ -64,8 +67,8 @@ class ViewAdmin:
             self._take(event)
 
     @property
-    def objects(self) -> dict[Any, Any]:
-        """The main objects by id; of a view with parameters by parameters and id."""
+    def objects(self) -> Mapping[Any, Any]:
+        """The main objects as they are now, by id; of a view with parameters by parameters and id."""
         return self.graph.objects
 
     # -- the paper's interface
@@ -76,19 +79,23 @@ class ViewAdmin:
     def ask(self, goal: str, at: int | None = None) -> Answer:
         return self.client.ask(goal, at)
 
-    def get_notification_message(self, timeout: float | None = None) -> Event | None:
-        """The next thing that happens on the channel, as it comes; None if nothing does in so many seconds. What is taken here patches no object."""
-        return self.changes.get(timeout)
+    def get_notification_message(self, timeout: float | None = None) -> Change | Snapshot | None:
+        """The next change, or the new first answer after a gap; None if none comes in so many seconds. It patches nothing yet: `process_update_message` will."""
+        deadline = _deadline(timeout)
+        while (event := self.changes.get(_left(deadline))) is not None:
+            self._seen.append(event)
+            if isinstance(event, Change | Snapshot):
+                return event
+        return None
 
     def process_update_message(self, timeout: float | None = None) -> int:
         """Applies what has come, at least one message if one comes in time; gives the number of transactions, 0 on timeout. `0` polls, `None` waits."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        applied = 0
-        while True:
-            left = 0.0 if applied else None if deadline is None else max(0.0, deadline - time.monotonic())
-            if (event := self.changes.get(left)) is None:
-                return applied
+        deadline, applied = _deadline(timeout), 0
+        while self._seen:
+            applied += self._take(self._seen.popleft())
+        while (event := self.changes.get(0.0 if applied else _left(deadline))) is not None:
             applied += self._take(event)
+        return applied
 
     def run(self) -> None:
         """Applies what comes, in a thread of its own, until the administration is closed."""
@@ -128,36 +135,27 @@ class ViewAdmin:
     def _know(self, shape: Shape) -> None:
         """The structure of the frame. One that changed while the objects lived cannot be patched into them."""
         if hasattr(self, "graph"):
-            if self.graph.shape != shape:
-                raise DataError(
-                    f"{self.name} has other attributes now: {_differences(self.graph.shape, shape)}; make its objects anew", "redefined"
-                )
+            if different := differences(self.graph.shape.structure, shape.structure):
+                raise DataError(f"{self.name} has other attributes now: {different}; make its objects anew", "redefined")
             return
-        if self.structure:
-            told = {name: tuple(attribute_name(slot.label) for slot in part.slots) for name, part in shape.parts.items()}
-            different = [
-                f"{name} has {', '.join(told.get(name, ())) or 'no attributes'} now, and had {', '.join(self.structure.get(name, ())) or 'none'}"
-                for name in dict.fromkeys([*told, *self.structure])
-                if told.get(name) != self.structure.get(name)
-            ]
-            if different:
-                raise DataError(f"these classes were generated for another version of {self.name}: {'; '.join(different)}", "redefined")
+        if self.structure and (different := differences(self.structure, shape.structure)):
+            raise DataError(f"these classes were generated for another version of {self.name}: {different}", "redefined")
         self.graph = Graph(shape, self.classes)
 
     # -- who is told
 
-    def on_create(self, kind: type[Object]) -> Callable[[C], C]:
-        """Calls back with each object of a class that comes: `@admin.on_create(Emp)`."""
+    def on_create(self, kind: Kind) -> Callable[[C], C]:
+        """Calls back with each object of a class that comes: `@admin.on_create(Emp)`, or, where no class was generated, `"Emp"`."""
         return self._on("create", kind, "")
 
-    def on_delete(self, kind: type[Object]) -> Callable[[C], C]:
+    def on_delete(self, kind: Kind) -> Callable[[C], C]:
         return self._on("delete", kind, "")
 
-    def on_link(self, kind: type[Object], label: str) -> Callable[[C], C]:
+    def on_link(self, kind: Kind, label: str) -> Callable[[C], C]:
         """Calls back with an object and what it is linked to: `@admin.on_link(Emp, "dept")`."""
         return self._on("link", kind, label)
 
-    def on_unlink(self, kind: type[Object], label: str) -> Callable[[C], C]:
+    def on_unlink(self, kind: Kind, label: str) -> Callable[[C], C]:
         return self._on("unlink", kind, label)
 
     def on_error(self, callback: C) -> C:
@@ -165,9 +163,16 @@ class ViewAdmin:
         self._failed.append(callback)
         return callback
 
-    def _on(self, what: str, kind: type[Object], label: str) -> Callable[[C], C]:
+    def _on(self, what: str, kind: Kind, label: str) -> Callable[[C], C]:
+        found = self.graph.classes.get(kind) if isinstance(kind, str) else kind
+        if found is None or found not in self.graph.classes.values():
+            raise UsageError(f"{self.name} has no class {kind}; it has {', '.join(self.graph.classes)}")
+        labels = [known for known, _ in found.labels]
+        if label and label not in labels:
+            raise UsageError(f"{found.__name__} has no attribute {label}; it has {', '.join(labels) or 'none'}")
+
         def added(callback: C) -> C:
-            self._callbacks.setdefault((what, kind, label), []).append(callback)
+            self._callbacks.setdefault((what, found, label), []).append(callback)
             return callback
 
         return added
@@ -203,14 +208,9 @@ class ViewAdmin:
         self.close()
 
 
-def _differences(old: Shape, new: Shape) -> str:
-    def said(part: Part | None) -> set[str]:
-        return {slot.label for slot in part.slots} if part is not None else set()
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
 
-    found = []
-    for name in dict.fromkeys([*old.parts, *new.parts]):
-        before, after = said(old.parts.get(name)), said(new.parts.get(name))
-        found += [f"{name}.{label} is gone" for label in sorted(before - after)] + [
-            f"{name}.{label} is new" for label in sorted(after - before)
-        ]
-    return ", ".join(found) or "their types differ"
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from inspect import isawaitable
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, assert_never, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, assert_never, overload
 
 import httpx
 from websockets.asyncio.client import connect as connect_socket
@@ -68,8 +68,28 @@ class AsyncClient(Calling):
         """The views that can be read and followed."""
         return await self._do(calls.views())
 
-    async def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False) -> Answer:
-        """All rows of a view, or those with some values, now or as of a transaction; each a NamedTuple, if they are to be `named`."""
+    @overload
+    async def view(
+        self,
+        name: str,
+        bind: Mapping[str, Value] | None = None,
+        at: int | None = None,
+        *,
+        named: bool = False,
+        nested: Literal[False] = False,
+    ) -> Answer: ...
+
+    @overload
+    async def view(
+        self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, nested: Literal[True]
+    ) -> list[dict[str, Any]]: ...
+
+    async def view(
+        self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False, nested: bool = False
+    ) -> Answer | list[dict[str, Any]]:
+        """All rows of a view, or those with some values, now or as of a transaction; each a NamedTuple, if they are to be `named`. Of a view frame `nested` gives its objects."""
+        if nested:
+            return await self._do(calls.nested(name, bind, at))
         return await self._do(calls.view(name, bind, at, named=named))
 
     async def violations(self) -> list[dict[str, Any]]:

@@ -139,14 +139,16 @@ def bound(names: Iterable[str], bind: Mapping[str, str]) -> Play[dict[str, Value
 
 
 def view(name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False) -> Play[Answer]:
-    params = [(f"bind.{column}", fact_text(value)) for column, value in (bind or {}).items()]
-    if at is not None:
-        params.append(("at", str(at)))
-    return (yield from _rows(Request("GET", f"/v1/views/{_part(name)}", tuple(params)), name if named else ""))
+    return (yield from _rows(Request("GET", f"/v1/views/{_part(name)}", _chosen(bind, at)), name if named else ""))
 
 
-def nested(name: str, at: int | None = None) -> Play[list[dict[str, Any]]]:
-    params = (("nested", "true"), *((("at", str(at)),) if at is not None else ()))
+def _chosen(bind: Mapping[str, Value] | None, at: int | None) -> tuple[tuple[str, str], ...]:
+    bound = ((f"bind.{column}", fact_text(value)) for column, value in (bind or {}).items())
+    return (*bound, *([("at", str(at))] if at is not None else []))
+
+
+def nested(name: str, bind: Mapping[str, Value] | None = None, at: int | None = None) -> Play[list[dict[str, Any]]]:
+    params = ("nested", "true"), *_chosen(bind, at)
     return (yield from answer(Request("GET", f"/v1/views/{_part(name)}", params), protocol.Objects)).objects
 
 

@@ -23,9 +23,10 @@ class Calling:
         patience: float = 30.0,
         timeout: float = 300.0,
         tls: ssl.SSLContext | None = None,
+        tool: str | None = None,
     ) -> None:
-        """`patience` is how many seconds a call waits for a server that was there and is not any more; `timeout` how many it waits for an answer."""
-        self.server = Server(url, token, patience, timeout, tls)
+        """`patience` is how many seconds a call waits for a server that was there and is not any more; `timeout` how many it waits for an answer; `tool` is what the server's log and status call this program."""
+        self.server = Server(url, token, patience, timeout, tls, tool)
         self._begin()
 
     def _begin(self) -> None:

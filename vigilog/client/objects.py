@@ -20,8 +20,10 @@ The law: after each change the objects are those that a first extraction would m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from keyword import kwlist
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from vigilog.core.delta import Delta, between
@@ -29,18 +31,37 @@ from vigilog.core.errors import DataError
 from vigilog.core.values import Row, sorted_rows
 from vigilog.protocol.shapes import Part, Shape, Slot
 
-TAKEN = ("id", "alive", "params")  # what objects have beside their attributes
+OWN = ("alive", "id", "labels", "params")  # what objects have beside their attributes
+TYPES = (
+    "ClassVar",
+    "Decimal",
+    "ObjectName",
+    "bool",
+    "datetime",
+    "float",
+    "frozenset",
+    "int",
+    "set",
+    "str",
+    "tuple",
+)  # in generated classes
+TAKEN = (*OWN, *TYPES, *kwlist)
 
 
-def attribute_name(label: str) -> str:
-    """What an attribute is called in Python: its label, unless that is taken or a word of the language.
+def attribute_names(labels: Iterable[str]) -> dict[str, str]:
+    """What attributes of a class are called in Python: their labels, unless these mean something there.
 
-    >>> attribute_name("dept"), attribute_name("class"), attribute_name("alive")
-    ('dept', 'class_', 'alive_')
+    >>> attribute_names(["dept", "class", "alive", "alive_", "__init__"])
+    {'dept': 'dept', 'class': 'class_', 'alive': 'alive__', 'alive_': 'alive_', '__init__': 'init__'}
     """
-    from keyword import iskeyword
-
-    return f"{label}_" if label in TAKEN or iskeyword(label) else label
+    labels = list(labels)
+    found: dict[str, str] = {}
+    for label in labels:
+        name = label.lstrip("_") if label.startswith("__") else label
+        while name in TAKEN or (name != label and name in labels) or name in found.values():
+            name += "_"
+        found[label] = name
+    return found
 
 
 class Object:
@@ -82,6 +103,28 @@ class ObjectName:
         return f"<ObjectName {self.id}>"
 
 
+class _ById(Mapping[Any, Object]):
+    """Objects by their ids, as they are now. Who goes through them goes through those that there were at the beginning."""
+
+    def __init__(self, rows: Mapping[Row, Object]) -> None:
+        self._rows = rows
+
+    def __getitem__(self, id: Any) -> Object:
+        try:
+            return self._rows[(id,)]
+        except KeyError:
+            raise KeyError(id) from None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([id for (id,) in list(self._rows)])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
 @dataclass(frozen=True)
 class Event:
     """What became of an object, or of a link of it, by a transaction: `unlink`, `delete`, `create` or `link`, called in this order."""
@@ -100,12 +143,13 @@ class Graph:
         self.classes = {name: (classes or {}).get(name) or _made(shape, part) for name, part in shape.parts.items()}
         self.parts: dict[str, dict[Row, Object]] = {name: {} for name in shape.parts}
         self.names: dict[Any, ObjectName] = {}
-
-    @property
-    def objects(self) -> dict[Any, Object]:
-        """The main objects by id; of a view with parameters by parameters and id."""
-        main = self.parts[self.shape.name]
-        return dict(main) if self.shape.parameters else {key[0]: each for key, each in main.items()}
+        main = self.parts[shape.name]
+        self.objects: Mapping[Any, Object] = MappingProxyType(main) if shape.parameters else _ById(main)
+        self._slots = [
+            (name, slot, attribute)
+            for name, part in shape.parts.items()
+            for slot, attribute in zip(part.slots, attribute_names(slot.label for slot in part.slots).values(), strict=True)
+        ]
 
     # -- rows to objects
 
@@ -116,11 +160,11 @@ class Graph:
             for row in sorted_rows(deltas.get(part.relation, Delta()).plus):
                 made = self.parts[name][row] = self.classes[name](row[-1], row[:-1])
                 told["create"].append(Event("create", made))
-        for name, slot in self._slots():
+        for name, slot, attribute in self._slots:
             delta = deltas.get(slot.relation)
             if delta is not None:
-                told["unlink"] += [self._unlink(name, slot, row) for row in sorted_rows(delta.minus)]
-                told["link"] += [self._link(name, slot, row) for row in sorted_rows(delta.plus)]
+                told["unlink"] += [self._unlink(name, slot, attribute, row) for row in sorted_rows(delta.minus)]
+                told["link"] += [self._link(name, slot, attribute, row) for row in sorted_rows(delta.plus)]
         for name, part in self.shape.parts.items():
             for row in sorted_rows(deltas.get(part.relation, Delta()).minus):
                 gone = self.parts[name].pop(row)
@@ -139,20 +183,16 @@ class Graph:
         """The relations that the objects are made of."""
         for name, part in self.shape.parts.items():
             yield part.relation, set(self.parts[name])
-            for slot in part.slots:
-                yield slot.relation, {(*key, _id(end)) for key, each in self.parts[name].items() for end in _ends(each, slot)}
-
-    def _slots(self) -> Iterator[tuple[str, Slot]]:
-        for name, part in self.shape.parts.items():
-            for slot in part.slots:
-                yield name, slot
+        for name, slot, attribute in self._slots:
+            found = ((key, getattr(each, attribute)) for key, each in self.parts[name].items())
+            yield slot.relation, {(*key, _id(end)) for key, value in found for end in _ends(value, slot)}
 
     def _touched(self, told: Mapping[str, Sequence[Event]]) -> dict[Any, ObjectName]:
         """The plain references that lost a link."""
         return {event.other.id: event.other for event in told["unlink"] if isinstance(event.other, ObjectName)}
 
-    def _link(self, name: str, slot: Slot, row: Row) -> Event:
-        source, label = self._source(name, slot, row), attribute_name(slot.label)
+    def _link(self, name: str, slot: Slot, label: str, row: Row) -> Event:
+        source = self._source(name, slot, row)
         end = self._end(slot, row)
         if isinstance(end, ObjectName):
             end.links += 1
@@ -162,8 +202,8 @@ class Graph:
             getattr(source, label).add(end)
         return Event("link", source, label, end)
 
-    def _unlink(self, name: str, slot: Slot, row: Row) -> Event:
-        source, label = self._source(name, slot, row), attribute_name(slot.label)
+    def _unlink(self, name: str, slot: Slot, label: str, row: Row) -> Event:
+        source = self._source(name, slot, row)
         end = self._end(slot, row)
         if isinstance(end, ObjectName):
             end.links -= 1
@@ -190,11 +230,10 @@ class Graph:
         return row[-1]
 
 
-def _ends(each: Object, slot: Slot) -> Sequence[Any]:
-    found = getattr(each, attribute_name(slot.label))
+def _ends(value: Any, slot: Slot) -> Sequence[Any]:
     if not slot.single:
-        return tuple(found)
-    return () if found is None else (found,)
+        return tuple(value)
+    return () if value is None else (value,)
 
 
 def _id(end: Any) -> Any:
@@ -204,5 +243,6 @@ def _id(end: Any) -> Any:
 def _made(shape: Shape, part: Part) -> type[Object]:
     """A class for a part, where none was generated."""
     base = View if part.relation == shape.name else SubView
-    labels = tuple((attribute_name(slot.label), slot.single) for slot in part.slots)
+    names = attribute_names(slot.label for slot in part.slots)
+    labels = tuple((names[slot.label], slot.single) for slot in part.slots)
     return type(part.relation, (base,), {"__slots__": tuple(name for name, _ in labels), "labels": labels})

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
@@ -15,6 +15,7 @@ from vigilog.client.calls import refusal
 from vigilog.client.effects import Lost, Request, Response
 from vigilog.core.errors import DataError, UsageError
 from vigilog.protocol.calls import NOT_NOW
+from vigilog.protocol.messages import TOOL, is_name
 
 LARGEST_MESSAGE = 2**28
 REFUSED = (1003, 1007, 1008, 1009)  # what a WebSocket is closed with for good: what was sent is not taken
@@ -24,13 +25,16 @@ REACH = 10.0  # seconds to make a connection
 class Server:
     """The address of a server. `reached` is whether it was ever there: one that was is waited for, one that never was is told of at once."""
 
-    def __init__(self, url: str, token: str | None, patience: float, timeout: float, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, url: str, token: str | None, patience: float, timeout: float, tls: ssl.SSLContext | None, tool: str | None) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise UsageError(f"{url} is no address of a server; one is like http://127.0.0.1:8080")
         self.url = url.rstrip("/")
         self.socket_url = "ws" + self.url.removeprefix("http") + "/v1/subscribe"
+        if tool is not None and not is_name(tool):
+            raise UsageError("a tool has 1 to 200 printable characters")
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.headers |= {TOOL: quote(tool)} if tool else {}
         self.longest, self.timeout, self.tls = patience, timeout, tls
         self.reached = False
 

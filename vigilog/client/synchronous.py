@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, assert_never, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, assert_never, overload
 
 import httpx
 from websockets.sync.client import connect as connect_socket
@@ -69,13 +69,29 @@ class Client(Calling):
         """The views that can be read and followed."""
         return self._do(calls.views())
 
-    def view(self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False) -> Answer:
-        """All rows of a view, or those with some values, now or as of a transaction; each a NamedTuple, if they are to be `named`."""
-        return self._do(calls.view(name, bind, at, named=named))
+    @overload
+    def view(
+        self,
+        name: str,
+        bind: Mapping[str, Value] | None = None,
+        at: int | None = None,
+        *,
+        named: bool = False,
+        nested: Literal[False] = False,
+    ) -> Answer: ...
 
-    def nested(self, name: str, at: int | None = None) -> list[dict[str, Any]]:
-        """The objects of a view frame, nested as it says, now or as of a transaction."""
-        return self._do(calls.nested(name, at))
+    @overload
+    def view(
+        self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, nested: Literal[True]
+    ) -> list[dict[str, Any]]: ...
+
+    def view(
+        self, name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False, nested: bool = False
+    ) -> Answer | list[dict[str, Any]]:
+        """All rows of a view, or those with some values, now or as of a transaction; each a NamedTuple, if they are to be `named`. Of a view frame `nested` gives its objects."""
+        if nested:
+            return self._do(calls.nested(name, bind, at))
+        return self._do(calls.view(name, bind, at, named=named))
 
     def enroll_frame(self, frame: str, **wishes: Unpack[Framing]) -> ViewAdmin:
         """The objects of a view frame, patched in place by `process_update_message`, or by a thread of their own (`run`)."""

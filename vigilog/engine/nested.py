@@ -40,13 +40,13 @@ def shape_of(program: Program, name: str) -> Shape:
     return known[name]
 
 
-def nest(shape: Shape, rows: Mapping[str, Iterable[Row]], types: Types, most: int | None = None) -> list[Nested]:
+def nest(shape: Shape, rows: Mapping[str, Iterable[Row]], types: Types, most: int | None = None, integers: str = "number") -> list[Nested]:
     """The objects of a view frame, sorted by id. Raises DataError if they would be too many, each counted as often as it is shown."""
     most = MOST_NESTED if most is None else most
     links = {slot.relation: _links(rows[slot.relation]) for part in shape.parts.values() for slot in part.slots}
     keys = sorted(rows[shape.main.relation], key=lambda row: (row[-1:], row))
     if shape.order is None:
-        return _unrolled(shape, keys, links, types, most)
+        return _unrolled(shape, keys, links, types, most, integers)
     made: dict[str, dict[Row, Nested]] = {}
     sizes: dict[str, dict[Row, int]] = {}
     for part in shape.order:
@@ -55,7 +55,7 @@ def nest(shape: Shape, rows: Mapping[str, Iterable[Row]], types: Types, most: in
         raise _too_large(shape, most)
     for part in shape.order:
         found = made[part.relation] = {}
-        fill = _filler(shape, part, links, types)
+        fill = _filler(shape, part, links, types, integers)
         inner = {name: made[name].get for name in made}
         for key in rows[part.relation]:
             found[key] = fill(key, inner)
@@ -92,13 +92,14 @@ Inner = Callable[[Row], Any]
 
 
 def _filler(
-    shape: Shape, part: Part, links: Mapping[str, Mapping[Row, list[Any]]], types: Types
+    shape: Shape, part: Part, links: Mapping[str, Mapping[Row, list[Any]]], types: Types, integers: str
 ) -> Callable[[Row, Mapping[str, Inner]], Nested]:
     """Makes an object of a part from its key; what its attributes lead to is asked for."""
-    to_id = _to_json(types(part.relation)[part.parameters])
-    parameters = [(name, types(part.relation)[place].to_json) for place, (name, _) in enumerate(shape.parameters[: part.parameters])]
+    to_id = _to_json(types(part.relation)[part.parameters], integers)
+    named = enumerate(shape.parameters[: part.parameters])
+    parameters = [(name, _to_json(types(part.relation)[place], integers) or _as_it_is) for place, (name, _) in named]
     slots = [
-        (slot.label, slot.single, slot.part, links[slot.relation], _to_json(types(slot.relation)[-1]), shape.parts.get(slot.part))
+        (slot.label, slot.single, slot.part, links[slot.relation], _to_json(types(slot.relation)[-1], integers), shape.parts.get(slot.part))
         for slot in part.slots
     ]
 
@@ -123,15 +124,23 @@ def _filler(
     return fill
 
 
-def _to_json(type_: Type) -> Callable[[Any], Any] | None:
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _to_json(type_: Type, integers: str) -> Callable[[Any], Any] | None:
     """How a value is written in JSON; None if as it is."""
+    if integers == "text" and (spelled := type_.spelled) is not None:
+        return lambda value: spelled(type_.to_json(value))
     return None if type_.kind in ("symbol", "number", "unsigned", "boolean") else type_.to_json
 
 
-def _unrolled(shape: Shape, keys: list[Row], links: Mapping[str, Mapping[Row, list[Any]]], types: Types, most: int) -> list[Nested]:
+def _unrolled(
+    shape: Shape, keys: list[Row], links: Mapping[str, Mapping[Row, list[Any]]], types: Types, most: int, integers: str
+) -> list[Nested]:
     """Objects of a recursive structure: one that is inside itself is a reference there."""
-    fillers = {name: _filler(shape, part, links, types) for name, part in shape.parts.items()}
-    ids = {name: types(part.relation)[part.parameters].to_json for name, part in shape.parts.items()}
+    fillers = {name: _filler(shape, part, links, types, integers) for name, part in shape.parts.items()}
+    ids = {name: _to_json(types(part.relation)[part.parameters], integers) or _as_it_is for name, part in shape.parts.items()}
     left, around = most, set[tuple[str, Row]]()
 
     def unrolled(name: str, key: Row) -> Nested:

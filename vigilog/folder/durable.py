@@ -21,7 +21,7 @@ from vigilog.core.extras import SPARK
 from vigilog.core.proofs import Proof
 from vigilog.core.reports import ALERT
 from vigilog.core.reports import Report as AlertReport
-from vigilog.core.values import Row, Type
+from vigilog.core.values import Row, Type, Value
 from vigilog.core.whynot import WhyNot
 from vigilog.engine.changes import ViewChange
 from vigilog.engine.compiled import Compiled
@@ -297,18 +297,36 @@ class Durable(FileDatabase):
     def nested(self, name: str) -> list[Nested]:
         return self.nested_at(name)[1]
 
-    def nested_at(self, name: str, at: int | None = None, allowance: Allowance | None = None) -> tuple[int, list[Nested]]:
-        """The objects of a view frame, nested, now or as of a transaction, and that transaction. All of their relations are of one state."""
+    def nested_at(
+        self,
+        name: str,
+        at: int | None = None,
+        allowance: Allowance | None = None,
+        *,
+        bind: Mapping[str, Value] | None = None,
+        integers: str = "number",
+    ) -> tuple[int, list[Nested]]:
+        """The objects of a view frame, nested, now or as of a transaction, and that transaction. All of their relations are of one state.
+
+        `bind` has values of the view's parameters: only objects with these.
+        """
         shape = shape_of(self.program, name)
+        bound = shape.bound(bind or {})
         if at is not None and at != self.tx:
             with self.lock:
                 past = {relation: self.view(relation, at, allowance) for relation in shape.relations}
-            return at, self._nested(shape, past)
-        with self.reading(*shape.relations, allowance=allowance) as state:
-            return state.tx, self._nested(shape, {relation: list(state.rows(relation)) for relation in shape.relations})
+            rows = {
+                relation: [row for row in past[relation] if all(row[place] == value for place, value in values.items())]
+                for relation, values in bound.items()
+            }
+            return at, self._nested(shape, rows, integers)
+        with self.reading(*bound.items(), allowance=allowance) as state:
+            return state.tx, self._nested(
+                shape, {relation: list(state.rows(relation, values)) for relation, values in bound.items()}, integers
+            )
 
-    def _nested(self, shape: Shape, rows: Mapping[str, Iterable[Row]]) -> list[Nested]:
-        return nest(shape, rows, lambda relation: self.program.relations[relation].types)
+    def _nested(self, shape: Shape, rows: Mapping[str, Iterable[Row]], integers: str) -> list[Nested]:
+        return nest(shape, rows, lambda relation: self.program.relations[relation].types, integers=integers)
 
     def reading(self, *questions: str | Question, allowance: Allowance | None = None) -> AbstractContextManager[State]:
         """A state of the database, to be read while others write: `with db.reading("closure") as state`. See `folder/reading/`."""

@@ -29,6 +29,12 @@ Position = Annotated[int, Meta(ge=0, le=MOST)]  # a transaction number
 Row = tuple[Any, ...]  # as JSON has it
 Rows = Sequence[Row]
 Id = int | str
+TOOL = "Vigilog-Tool"  # the header in which a client says which tool it is
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a subscription or of a tool: 1 to 200 printable characters."""
+    return 0 < len(text) <= 200 and text.isprintable()
 
 
 class Column(Struct, frozen=True):
@@ -89,6 +95,7 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     name: str | None = None
     qos: Qos = Qos()
     token: str | None = None
+    tool: str | None = None
     integers: Literal["number", "text"] = "number"
     snapshot: Literal["json", "fetch"] = "json"
 
@@ -103,8 +110,9 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
             raise ValueError("views are one or more different views")
         if isinstance(self.start, int) and not 0 <= self.start <= MOST:
             raise ValueError("from is a transaction number, or null")
-        if self.name is not None and not (0 < len(self.name) <= 200 and self.name.isprintable()):
-            raise ValueError("a name has 1 to 200 printable characters")
+        for what in ("name", "tool"):
+            if (said := getattr(self, what)) is not None and not is_name(said):
+                raise ValueError(f"a {what} has 1 to 200 printable characters")
 
     @property
     def resumes(self) -> bool:

@@ -5,6 +5,8 @@ Servers nest answers by it, and tell it to clients, which build and patch object
 >>> dept = Slot("dept", "Emp_dept", "symbol", part="EmpDept")
 >>> head = Slot("head", "EmpDept_head", "symbol", of="Manager")
 >>> shape = Shape("Emp", (), {"Emp": Part("Emp", "symbol", (dept,)), "EmpDept": Part("EmpDept", "symbol", (head,))})
+>>> differences({"Emp": {"id": "symbol", "dept": "symbol"}}, shape.structure)
+'Emp.dept is set of EmpDept now, and was symbol; EmpDept is new'
 >>> shape.relations, shape.recursive, Shape.from_json(shape.json()) == shape
 (('Emp', 'Emp_dept', 'EmpDept', 'EmpDept_head'), False, True)
 """
@@ -15,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from vigilog.core.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class Slot:
     single: bool = False
     part: str = ""
     of: str = ""
+
+    @property
+    def told(self) -> str:
+        """What it leads to, in words by which structures are compared: `set of EmpDept`, `number`."""
+        target = self.part or (f"{self.of} ({self.type})" if self.of else self.type)
+        return target if self.single else f"set of {target}"
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,23 @@ class Shape:
             found += ready
         return tuple(self.parts[name] for name in found)
 
+    @cached_property
+    def structure(self) -> dict[str, dict[str, str]]:
+        """What is known of the objects of each part, by names, in words: its id, parameters, attributes."""
+        found = {name: {"id": part.type, **{slot.label: slot.told for slot in part.slots}} for name, part in self.parts.items()}
+        return {self.name: {**found.pop(self.name), **{f"~{name}": type_ for name, type_ in self.parameters}}, **found}
+
+    def bound(self, bind: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
+        """What the columns of each relation are bound to by values of parameters, which are the first. Raises DataError for what is no parameter."""
+        known = [name for name, _ in self.parameters]
+        if strange := [name for name in bind if name not in known]:
+            rule = f"its parameters are {', '.join(known)}" if known else "it has none"
+            raise DataError(f"{self.name} has no parameter {strange[0]}; {rule}", "column")
+        values = {known.index(name): value for name, value in bind.items()}
+        with_parameters = [part for part in self.parts.values() if part.parameters]
+        bound = {name for part in with_parameters for name in (part.relation, *(slot.relation for slot in part.slots))}
+        return {name: values if name in bound else {} for name in self.relations}
+
     def json(self) -> dict[str, Any]:
         parts = [
             {
@@ -96,3 +123,24 @@ class Shape:
             for part in told["parts"]
         }
         return cls(told["name"], tuple((each["name"], each["type"]) for each in told["parameters"]), parts)
+
+
+Structure = Mapping[str, Mapping[str, str]]
+
+
+def differences(old: Structure, new: Structure) -> str:
+    """What a structure has that another has not; nothing if they are the same."""
+    found = []
+    for part in dict.fromkeys([*old, *new]):
+        if part not in old or part not in new:
+            found.append(f"{part} is {'new' if part in new else 'gone'}")
+            continue
+        for label in dict.fromkeys([*old[part], *new[part]]):
+            before, after = old[part].get(label), new[part].get(label)
+            if before is None:
+                found.append(f"{part}.{label} is new: {after}")
+            elif after is None:
+                found.append(f"{part}.{label} is gone")
+            elif before != after:
+                found.append(f"{part}.{label} is {after} now, and was {before}")
+    return "; ".join(found)

@@ -22,6 +22,7 @@ from vigilog import __version__
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.folder.durable import Durable
 from vigilog.protocol.calls import Health
+from vigilog.protocol.messages import TOOL
 from vigilog.service.access import Tokens
 from vigilog.service.background import Mistake
 from vigilog.service.calls import calls
@@ -37,8 +38,13 @@ from vigilog.service.views import views
 from vigilog.service.welcome import welcome
 
 log = logging.getLogger("vigilog.service")
-CLIENT = Path(__file__).parents[1] / "client" / "javascript" / "vigilog.js"
-METHODS, HEADERS = ("GET", "POST", "DELETE"), ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID")  # of pages elsewhere
+CLIENT = Path(__file__).parents[1] / "client" / "javascript"
+MODULES = ("vigilog.js", "objects.js")
+ENTRY = 'export * from "./client/vigilog.js";\n'  # which finds objects.js beside it
+METHODS, HEADERS = (
+    ("GET", "POST", "DELETE"),
+    ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", TOOL),
+)  # of pages elsewhere
 SIZED_FOR = 10.0  # seconds that the size of the outbox is taken to be what it was
 
 
@@ -110,12 +116,17 @@ def _about(app: FastAPI, context: Context) -> None:
             found.outbox_changes.set(changes)
             found.outbox_bytes.set(size)
 
-    @app.get("/client.js", response_class=FileResponse, responses={200: {"content": {"text/javascript": {}}}, 404: REFUSALS[404]})
+    @app.get("/client.js", response_class=Response, responses={200: {"content": {"text/javascript": {}}}, 404: REFUSALS[404]})
     async def client() -> Response:
         """The JavaScript client, for pages."""
-        if not CLIENT.is_file():
-            raise DataError("this server has no client for pages", "unknown-path")
-        return FileResponse(CLIENT, media_type="text/javascript")
+        return Response(ENTRY, media_type="text/javascript")
+
+    @app.get("/client/{name}", response_class=FileResponse, responses={200: {"content": {"text/javascript": {}}}, 404: REFUSALS[404]})
+    async def module(name: str) -> Response:
+        """A module of the JavaScript client."""
+        if name not in MODULES or not (path := CLIENT / name).is_file():
+            raise DataError(f"this server has no module {name} for pages", "unknown-path")
+        return FileResponse(path, media_type="text/javascript")
 
 
 def _problems(db: Durable) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -287,13 +288,15 @@ def calls(context: Context) -> APIRouter:
                 "id": one.number,
                 "name": one.spec.name,
                 "token": one.rights.name,
+                "tool": one.spec.tool or "",
                 "views": list(one.channel.shapes),
                 "tx": one.told,
                 "behind": one.behind,
             }
             for one in list(hub.subscriptions.values())[:1000]
         ]
-        return answered(found.json() | {"subscribers": len(hub.subscriptions), "subscriptions": following})
+        clients = context.gate.clients.json(Counter((one.rights.name, one.spec.tool or "") for one in hub.subscriptions.values()))
+        return answered(found.json() | {"subscribers": len(hub.subscriptions), "subscriptions": following, "clients": clients})
 
     @router.get("/subscriptions", responses=answers(protocol.Subscriptions))
     async def subscriptions(request: Request) -> Response:

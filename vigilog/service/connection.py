@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
 
@@ -15,6 +16,7 @@ from vigilog.core.errors import DataError, VigilogError
 from vigilog.protocol.messages import ClientMessage, ErrorBody, Id, Progress, id_of, read_client, write
 from vigilog.service.access import Rate
 from vigilog.service.background import Mistake
+from vigilog.service.clients import tool_of
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
 from vigilog.service.subscription import Gone, Subscription
@@ -123,10 +125,12 @@ class Connection:
             if said.id in self.running:
                 raise DataError("this connection has such a subscription; another one needs another id", "id")
             self.token = said.subscribe.token or self.token
+            self.socket.state.tool = said.subscribe.tool or tool_of(self.socket.headers)
             rights = self.gate.rights_of(self.socket.headers, self.token)
+            self.socket.state.user = rights.name
             self.known = True
             self.gate.limit(rights)
-            found = await self.hub.subscribe(self, said.subscribe, said.id, rights)
+            found = await self.hub.subscribe(self, replace(said.subscribe, tool=self.socket.state.tool or None), said.id, rights)
             self.running[said.id] = found, asyncio.create_task(self._run(found))
         elif said.id in self.ended and said.id not in self.running and (said.ack is not None or said.progress is not None):
             pass  # it has crossed the end of its subscription

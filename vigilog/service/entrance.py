@@ -10,7 +10,7 @@ from vigilog.service.access import Rights
 from vigilog.service.context import refusal
 from vigilog.service.gate import Gate
 
-OPEN = ("/", "/health", "/openapi.json", "/client.js")  # for everybody
+OPEN = ("/", "/health", "/openapi.json", "/client.js", "/client/vigilog.js", "/client/objects.js")  # for everybody
 
 
 class Entrance:

@@ -12,6 +12,7 @@ from starlette.requests import HTTPConnection
 
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.service.access import ANYONE, Forbidden, Rate, Rights, Tokens
+from vigilog.service.clients import Clients, tool_of
 from vigilog.service.limits import Limits
 from vigilog.service.metrics import Metrics
 
@@ -35,6 +36,7 @@ class Gate:
         self.tokens, self.limits, self.metrics, self.origins = tokens, limits, metrics, origins
         self.loopback = is_loopback(host)
         self.rate = Rate(limits.rate)
+        self.clients = Clients()
 
     def rights_of(self, headers: Mapping[str, str], token: str | None) -> Rights:
         """What a caller may do: by the token in a header, or by one that it said otherwise."""
@@ -63,15 +65,19 @@ class Gate:
     def admit(self, request: HTTPConnection) -> Rights:
         """Everything at once, for a call."""
         self.check_origin(request.headers)
+        request.state.tool = tool_of(request.headers)
         rights = self.rights_of(request.headers, request.query_params.get("token"))
+        request.state.user = rights.name
         self.limit(rights)
+        self.clients.called(rights.name, request.state.tool)
         return rights
 
     def refused(self, reason: VigilogError, request: HTTPConnection) -> None:
         """Each refusal is logged and counted."""
         client = request.client.host if request.client else ""
         self.metrics.refused.labels(code=reason.code).inc()
-        log.warning("refused", extra={"code": reason.code, "reason": reason.message, "path": request.url.path, "client": client})
+        who = {key: said for key in ("user", "tool") if (said := getattr(request.state, key, ""))}
+        log.warning("refused", extra={"code": reason.code, "reason": reason.message, "path": request.url.path, "client": client, **who})
 
 
 def is_loopback(host: str) -> bool:

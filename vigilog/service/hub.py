@@ -289,6 +289,7 @@ class Hub:
         self.subscriptions[found.number] = self.turns[found.number % TURNS][found.number] = found
         self.owned[rights.name] += 1
         self.metrics.subscribers.set(len(self.subscriptions))
+        found.note("subscribed")
         if spec.name is not None:
             key = rights.name, spec.name
             before = self.named.get(key)
@@ -401,6 +402,7 @@ class Hub:
         if self.named.get(key) is subscription:
             del self.named[key]
         self.metrics.subscribers.set(len(self.subscriptions))
+        subscription.note("left")
 
     def _left(self, parts: Sequence[Part]) -> None:
         """Somebody does not follow these any more: perhaps nobody does. A query of which nobody has had an answer is dropped at once."""
@@ -530,8 +532,8 @@ class Hub:
 
 def told_spec(spec: Subscribe) -> str:
     """What a named subscription follows, as it is remembered."""
-    alert = {} if spec.alert is None else {"alert": spec.alert}
-    return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind, **alert}, sort_keys=True)
+    others = {what: said for what in ("alert", "frame") if (said := getattr(spec, what)) is not None}
+    return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind, **others}, sort_keys=True)
 
 
 def json_sides(delta: Delta, types: tuple[Type, ...], most: int | None = None) -> RowSides:

@@ -83,6 +83,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         _parameter("name", {"type": "string"}, "Makes it durable."),
         _parameter("integers", {"type": "string", "enum": ["number", "text"]}, "How values of the types number and unsigned are written."),
         _parameter("token", {"type": "string"}, "For those who cannot say it in a header."),
+        _parameter("tool", {"type": "string"}, "What the client is called in log and status, for those who cannot say it in a header."),
         _parameter("every", _SECONDS, "Messages come at most so often."),
         _parameter("changes", {"type": "integer", "minimum": 1}, "A message waits for so many transactions, or until `within`."),
         _parameter("within", _SECONDS, "So long does a message wait at most."),

@@ -13,6 +13,7 @@ Its life:
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ from vigilog.service.slices import Channel, Slice, netted
 if TYPE_CHECKING:
     from vigilog.service.hub import Hub
 
+log = logging.getLogger("vigilog.service")
 CHUNK = 256 * 1024  # bytes that are handed to a connection at once
 
 Words = tuple[str, str, str]  # what the words of a change depend on: the outlet's kind, precision, how integers are written
@@ -100,6 +102,12 @@ class Subscription:
         self.error: VigilogError | None = None
         self.woken = asyncio.Event()
         self.timer: asyncio.TimerHandle | None = None
+
+    def note(self, event: str) -> None:
+        """Of clients that say which tool they are it is logged what they follow."""
+        if self.spec.tool is not None:
+            about = {"user": self.rights.name, "tool": self.spec.tool, "views": list(self.channel.shapes), "id": self.number}
+            log.info(event, extra=about)
 
     # -- what the hub says
 

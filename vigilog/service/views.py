@@ -78,7 +78,7 @@ def views(context: Context) -> APIRouter:
         rights = rights_of(request)
         context.view(view)
         if nested:
-            return await _objects(rights, view, at)
+            return await _objects(rights, view, at, _bound(view, request), integers)
         rights.require_read(db.reads_of(view))
         bind, columns = context.bind(view, request.query_params), context.columns(view)[skip:]
         async with hub.first:
@@ -95,10 +95,22 @@ def views(context: Context) -> APIRouter:
             answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers, rows == "objects")
             return StreamingResponse(_json(answer, columns), media_type="application/json")
 
-    async def _objects(rights: Rights, view: str, at: int | None) -> Response:
+    def _bound(view: str, request: Request) -> dict[str, Any]:
+        """Values of a view frame's parameters."""
+        said = {key.removeprefix("bind."): text for key, text in request.query_params.items() if key.startswith("bind.")}
+        shape, types, found = shape_of(db.program, view), db.program.relations[view].types, dict[str, Any]()
+        shape.bound(said)
+        for (name, _), type_ in zip(shape.parameters, types, strict=False):
+            try:
+                found |= {name: type_.parse(said[name])} if name in said else {}
+            except ValueError as reason:
+                raise DataError(f"{view}.{name}: {reason}", "type") from None
+        return found
+
+    async def _objects(rights: Rights, view: str, at: int | None, bind: dict[str, Any], integers: str) -> Response:
         rights.require_read({name for relation in shape_of(db.program, view).relations for name in db.reads_of(relation)})
         async with hub.first:
-            tx, objects = await hub.read(db.nested_at, view, at, limits.answer)
+            tx, objects = await hub.read(lambda: db.nested_at(view, at, limits.answer, bind=bind, integers=integers))
             return answered(Objects(hub.history, tx, objects))
 
     def _channel(view: str, bind: dict[str, Any], skip: int) -> Channel:
@@ -184,7 +196,8 @@ def views(context: Context) -> APIRouter:
         if strange := [key for key in query if key not in PARAMETERS and not key.startswith("bind.")]:
             raise DataError(f"a subscription has no parameter {strange[0]}", "message")
         names = query.getlist("view")
-        said: dict[str, Any] = {key: query[key] for key in ("query", "alert", "frame", "db", "name", "integers") if key in query}
+        said: dict[str, Any] = {key: query[key] for key in ("query", "alert", "frame", "db", "name", "tool", "integers") if key in query}
+        said |= {"tool": request.state.tool} if request.state.tool else {}
         if names:
             said |= {"view": names[0]} if len(names) == 1 else {"views": names}
         start = query.get("from")

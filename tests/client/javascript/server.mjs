@@ -36,14 +36,14 @@ wrong(i) :- stock(i, n), n < 0.
 `;
 
 /** `init` and `serve` are options of these commands; `serve` may depend on the folder. */
-export async function serve(test, { init = [], serve = () => [] } = {}) {
+export async function serve(test, { init = [], serve = () => [], text = PROGRAM } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "vigilog-"));
   const program = join(folder, "program.dl");
   const [data, log] = [join(folder, "data"), join(folder, "log")];
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const options = serve(folder);
-  writeFileSync(program, PROGRAM);
+  writeFileSync(program, text);
   if (init.length) vigilog(["init", program, "--data", data, ...init]);
   let process = null;
 
@@ -59,7 +59,7 @@ export async function serve(test, { init = [], serve = () => [] } = {}) {
       process.once("exit", resolve);
       process.kill(signal);
     });
-  const server = { url, data, folder, start, kill: () => end("SIGKILL"), stop: () => end("SIGTERM") };
+  const server = { url, data, folder, program, start, kill: () => end("SIGKILL"), stop: () => end("SIGTERM") };
 
   test.after(async () => {
     await server.kill();

@@ -1,3 +1,5 @@
+import type { FrameOptions, ViewAdmin } from "./objects.js";
+
 /** A value of a row. Dates, timestamps and decimals are text; integers are what the client's options say. */
 export type Value = string | number | bigint | boolean | readonly Value[];
 export type Row = readonly Value[];
@@ -34,6 +36,8 @@ export interface Transaction {
 export interface Options {
   /** Sent with every call and every subscription. */
   token?: string;
+  /** What the server's log and status call this program. */
+  tool?: string;
   /** Node 20 has a WebSocket only behind --experimental-websocket: pass that of a package, such as ws. */
   WebSocket?: new (url: URL) => any;
   fetch?: typeof globalThis.fetch;
@@ -94,6 +98,16 @@ export interface Preview {
 /** Makes objects of rows, for columns as messages describe them. */
 export function namer(columns: readonly Column[]): (row: Row) => NamedRow;
 
+/** Reads rows that came with integers as text. */
+export function reader(columns: readonly Column[], integers: "number" | "bigint" | "text"): (row: Row) => Row;
+
+/** The objects of a view frame, as it nests them. */
+export interface Nested {
+  readonly id: Value;
+  readonly params?: Readonly<Record<string, Value>>;
+  readonly [label: string]: any;
+}
+
 export interface Answer<R extends Row | NamedRow = Row> {
   readonly tx: number;
   readonly columns: readonly Column[];
@@ -145,16 +159,28 @@ interface Wish {
 }
 
 /** One view, several that change together, or a goal whose answers are followed like a view's. A text is a view's name. */
-export type ViewSpec = string | (Wish & ({ view: string } | { views: readonly string[] } | { query: string }));
+export type ViewSpec = string | (Wish & ({ view: string } | { views: readonly string[] } | { frame: string } | { query: string }));
 
 /** With `from`, a position or null for a first answer; without it, a known name goes on where it was. */
 export type SubscriptionSpec = ViewSpec | ((Exclude<ViewSpec, string> | (Wish & { alert: string })) & { from?: number | null; db?: string });
+
+/** The structure of a view frame: its parts, the main one first, and the relations of their attributes. */
+export interface FrameShape {
+  readonly name: string;
+  readonly parameters: readonly { readonly name: string; readonly type: string }[];
+  readonly parts: readonly {
+    readonly relation: string;
+    readonly type: string;
+    readonly parameters: number;
+    readonly attributes: readonly { readonly label: string; readonly relation: string; readonly type: string; readonly single?: boolean; readonly part?: string; readonly of?: string }[];
+  }[];
+}
 
 type Side<R extends Row> = readonly R[] | number;
 
 /** What a subscription is told. With one view or a query there are `rows`, `plus` and `minus`, with several there are `views`. */
 export type SubscriptionEvent<R extends Row = Row> =
-  | { readonly kind: "subscribed"; readonly db: string; readonly tx: number; readonly views: Readonly<Record<string, Described>> }
+  | { readonly kind: "subscribed"; readonly db: string; readonly tx: number; readonly views: Readonly<Record<string, Described>>; readonly frame?: FrameShape }
   /** A part of a first answer; part 1 begins it anew, `last` ends it. */
   | {
       readonly kind: "snapshot";
@@ -229,8 +255,11 @@ export class Client {
   acknowledge(alert: string, row: Row, options?: CallOptions): Promise<object>;
   views(options?: CallOptions): Promise<Views>;
   view<R extends Row | NamedRow = Row>(name: string, options?: CallOptions & { bind?: Record<string, Value>; at?: number; rows?: "arrays" | "objects" }): Promise<Answer<R> & Position>;
+  view(name: string, options: CallOptions & { nested: true; bind?: Record<string, Value>; at?: number }): Promise<Position & { readonly objects: readonly Nested[] }>;
   subscribe<R extends Row = Row>(spec: SubscriptionSpec): Subscription<R>;
   enroll<R extends Row = Row>(spec: ViewSpec, options?: Callbacks<R> & { first?: boolean; signal?: AbortSignal }): Promise<View<R>>;
+  /** The objects of a view frame, patched in place; it needs objects.js beside this module. */
+  enrollFrame(frame: string, options?: FrameOptions): Promise<ViewAdmin>;
   call(method: string, path: string, options?: CallOptions & { query?: Record<string, unknown>; body?: object; headers?: HeadersInit }): Promise<any>;
   close(): void;
 }

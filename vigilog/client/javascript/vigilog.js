@@ -79,8 +79,10 @@ export class Client {
 
   views(options) { return this.call("GET", "v1/views", options); }
 
-  async view(name, { bind = {}, at, rows, ...options } = {}) {
+  /** The rows of a view; with `nested`, the objects of a view frame. */
+  async view(name, { bind = {}, at, rows, nested, ...options } = {}) {
     const bound = Object.fromEntries(Object.entries(bind).map(([column, value]) => [`bind.${column}`, value]));
+    if (nested) return this.call("GET", `v1/views/${encodeURIComponent(name)}`, { ...options, query: { ...bound, at, nested, ...this.#exact() } });
     return this.#typed(await this.call("GET", `v1/views/${encodeURIComponent(name)}`, { ...options, query: { ...bound, at, ...this.#exact() } }), rows);
   }
 
@@ -98,17 +100,27 @@ export class Client {
     });
   }
 
+  /** The objects of a view frame, patched in place: a ViewAdmin of objects.js, which must be beside this module. Generated classes begin with `EmpAdmin.open(client)`. */
+  async enrollFrame(frame, options = {}) {
+    const { ViewAdmin } = await import("./objects.js");
+    return ViewAdmin.open(this, { ...options, frame });
+  }
+
+  /** For objects.js: a subscription from a first answer on whose integers are text, and what they are to become. */
+  exact(spec) { return { subscription: this.#subscribe(spec, "text", { from: null }), integers: this.#options.integers }; }
+
   /** Ends everything here. Named subscriptions stay with the server, to be gone on with. */
   close() { this.#connection.close(); }
 
   /** One call of the protocol. While the server cannot be reached, is busy or stops, it is tried again for so many seconds of patience. */
   async call(method, path, { query = {}, body, headers, signal, patience = method === "GET" ? this.#options.patience : 0 } = {}) {
-    const { token, fetch } = this.#options;
+    const { token, tool, fetch } = this.#options;
     const url = new URL(path.replace(/^\//, ""), this.#base);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
     const request = { method, signal, headers: new Headers(headers), body: body && text(body) };
     if (body) request.headers.set("Content-Type", "application/json");
     if (token) request.headers.set("Authorization", `Bearer ${token}`);
+    if (tool) request.headers.set("Vigilog-Tool", encodeURIComponent(tool));
     const until = Date.now() + patience * 1000;
     for (let attempt = 0; ; attempt++) {
       let wait = backoff(attempt);
@@ -132,7 +144,7 @@ export class Client {
   #post(path, body, options) { return this.call("POST", path, { patience: this.#options.patience, ...options, body }); }
 
   #subscribe(spec, integers, start) {
-    const wish = { ...(typeof spec === "string" ? { view: spec } : spec), ...start, token: this.#options.token, integers: "text" };
+    const wish = { ...(typeof spec === "string" ? { view: spec } : spec), ...start, token: this.#options.token, tool: this.#options.tool, integers: "text" };
     return new Subscription(wish, integers, this.#connection, (...call) => this.call(...call));
   }
 
@@ -547,8 +559,8 @@ export class View {
   }
 }
 
-/** How a row that came with its integers as text is read. */
-function reader(columns = [], integers) {
+/** How a row that came with its integers as text is read: as "number", "bigint" or "text". */
+export function reader(columns = [], integers) {
   const read = { number: Number, bigint: BigInt }[integers];
   const places = read ? columns.map(({ type }) => cellReader(type, read)) : [];
   if (!places.some(Boolean)) return (row) => row;
@@ -586,10 +598,10 @@ export function namer(columns) {
   return (row) => Object.fromEntries(names.map((name, place) => [name, row[place]]));
 }
 
-/** With its rows read, where it has rows and not just their number. */
 /** The position that an event leads to. */
 function settled({ tx, left }) { return left ? tx - 1 : tx; }
 
+/** With its rows read, where it has rows and not just their number. */
 function readChange(change, read) {
   const result = { ...change };
   for (const side of ["rows", "plus", "minus"]) if (Array.isArray(change[side])) result[side] = change[side].map(read);

@@ -21,7 +21,7 @@ from vigilog.language.frames.formulas import Body, Bound, Formulas
 from vigilog.language.frames.schema import Class, Link, Schema, schema, table_column
 from vigilog.language.frames.syntax import And, Formula, Implies, Labelled, Member, Name, Quantified
 from vigilog.language.syntax import Atom, Attribute, Builtin, Declaration, Directive, Negation, Program, Rule, Variable, Wildcard
-from vigilog.protocol.shapes import Shape
+from vigilog.protocol.shapes import Part, Shape
 
 _Part = TypeVar("_Part", Declaration, Directive, Rule)
 
@@ -93,8 +93,24 @@ def translate(program: Program, findings: Findings) -> Program:
 
 
 def shapes(program: Program) -> dict[str, Shape]:
-    """The structure of each view frame of a checked program."""
-    return _parts(program, Findings()).shapes if program.frames else {}
+    """The structure of each view frame of a checked program. Types that have names of their own are told as what they are."""
+    found = _parts(program, Findings()).shapes if program.frames else {}
+    return {name: replace(shape, parameters=_typed(program, shape), parts=_plain(program, shape)) for name, shape in found.items()}
+
+
+def _typed(program: Program, shape: Shape) -> tuple[tuple[str, str], ...]:
+    types = program.relations[shape.name].types
+    return tuple((name, str(type_)) for (name, _), type_ in zip(shape.parameters, types, strict=False))
+
+
+def _plain(program: Program, shape: Shape) -> dict[str, Part]:
+    def type_of(relation: str) -> str:
+        return str(program.relations[relation].types[-1])
+
+    return {
+        name: replace(part, type=type_of(part.relation), slots=tuple(replace(slot, type=type_of(slot.relation)) for slot in part.slots))
+        for name, part in shape.parts.items()
+    }
 
 
 def own(parts: tuple[_Part, ...]) -> tuple[_Part, ...]:
@@ -141,11 +157,12 @@ def _members(parts: Parts, known: Class) -> None:
 def _read(parts: Parts, known: Class, head: Atom, columns: dict[Variable, Name], span: Span) -> None:
     """Derives from the relation that a class is laid over."""
     assert known.source is not None, "the class is laid over a relation"
-    places = {table_column(parts.schema, known, column): variable for variable, column in columns.items()}
+    places = {table_column(parts.schema, known, column): replace(variable, span=column.span) for variable, column in columns.items()}
     declaration = parts.schema.program.relations.get(known.source.relation.text)
     if declaration is not None and None not in places:
         args = tuple(places.get(place, Wildcard()) for place in range(declaration.arity))
-        parts.rule(known.name.text, head, (Atom(declaration.relation, args, span),), span)
+        read = replace(head, args=tuple(replace(variable, span=column.span) for variable, column in columns.items()))
+        parts.rule(known.name.text, read, (Atom(declaration.relation, args, span),), span)
 
 
 def _attribute(parts: Parts, known: Class, label: str) -> None:
