@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from vigilog.core.errors import counted
+from vigilog.engine.sources import SourceStatus
 from vigilog.folder.status import ON_SPARK, RESIDENT, RelationStatus, Status
 
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
@@ -28,7 +30,8 @@ def status_text(found: Status) -> str:
         *(("trouble", trouble) for trouble in found.troubles),
     ]
     rows = [("relation", "kind", "rows", "where", "snapshot", "kept"), *(_line(relation) for relation in found.relations)]
-    return "\n".join([*table(about), "", *table(rows)])
+    sources = [("source", "kind", "calls", "refresh", "read", "state"), *map(_source, found.sources)] if found.sources else []
+    return "\n".join([*table(about), "", *table(rows), *(["", *table(sources)] if sources else [])])
 
 
 def residency(found: Status) -> str:
@@ -52,6 +55,12 @@ def _line(relation: RelationStatus) -> tuple[str, ...]:
     kept = f"about {size(relation.size)}" if relation.size else kept
     rows = "" if relation.rows is None else f"{relation.rows:,}"
     return relation.name, relation.kind, rows, relation.residency, snapshot, kept
+
+
+def _source(source: SourceStatus) -> tuple[str, ...]:
+    read = "" if source.read_at is None else f"{age(max(0.0, time.time() - source.read_at))} ago"
+    every = "" if source.refresh is None else f"every {source.refresh:g} s"
+    return source.name, source.kind, f"{source.calls:,}", every, read, f"stale: {source.trouble}" if source.stale else ""
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

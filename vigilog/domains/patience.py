@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import redirect_stdout
 from typing import Generic, TypeVar
+
+from vigilog.domains.aside import aside
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -30,15 +30,14 @@ def each(action: Callable[[Given], Found], given: Iterable[Given], seconds: floa
     """
     run = _Run(action, given)
     thread = threading.Thread(target=run.all, daemon=True, name="vigilog domain")
-    with redirect_stdout(sys.stderr):
-        thread.start()
-        for left in run.waiting(seconds):
-            thread.join(left)
-            if not thread.is_alive():
-                break
-        else:
-            _stop(thread)
-            raise Impatient(f"it takes longer than {seconds:g} s")
+    thread.start()
+    for left in run.waiting(seconds):
+        thread.join(left)
+        if not thread.is_alive():
+            break
+    else:
+        _stop(thread)
+        raise Impatient(f"it takes longer than {seconds:g} s")
     if run.failure is not None:
         raise run.failure
     return run.found
@@ -55,9 +54,10 @@ class _Run(Generic[Given, Found]):
 
     def all(self) -> None:
         try:
-            for one in self.given:
-                self.began = time.monotonic()
-                self.found.append(self.action(one))
+            with aside():
+                for one in self.given:
+                    self.began = time.monotonic()
+                    self.found.append(self.action(one))
         except BaseException as reason:
             self.failure = reason
 

@@ -21,6 +21,7 @@ from vigilog.core.proofs import Proof
 from vigilog.core.reports import Report as AlertReport
 from vigilog.core.values import Row, Type, sorted_rows
 from vigilog.core.whynot import WhyNot
+from vigilog.engine.asking import Trying
 from vigilog.engine.changes import Changes, ViewChange
 from vigilog.engine.compiled import Compiled, compiled
 from vigilog.engine.evaluate import ensure_known, joined, look, read
@@ -29,6 +30,8 @@ from vigilog.engine.nested import Nested, nest, shape_of
 from vigilog.engine.outcome import Judge, Outcome
 from vigilog.engine.pending import Pending
 from vigilog.engine.proposal import DUE, Due, Proposal, Rows
+from vigilog.engine.refreshing import Refresher
+from vigilog.engine.sources import Sources, functions
 from vigilog.engine.step import Step
 from vigilog.engine.transaction import Lookup, Transaction, check_keys
 from vigilog.executors.embedded.views import EmbeddedViews
@@ -46,7 +49,6 @@ from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on
 if TYPE_CHECKING:
     from vigilog.engine.extension import Extension
     from vigilog.engine.mediation import Mediation
-    from vigilog.engine.sources import Sources
     from vigilog.mediators.program import Mediated
     from vigilog.spark.types import DataFrame
 
@@ -93,7 +95,7 @@ class Database:
             made, views = _in_memory(made, facts, budget, strict, MOST_STORED if strategy == "auto" else None, report)
         self.overruns = 0 if strategy == "auto" else None  # how often deriving on demand cost too much, where that matters
         self.budget, self.strict, self.lock, self.cascade = budget, strict, RLock(), cascade
-        self.step = Step(self)
+        self.step, self.trying, self.refresher = Step(self), Trying(), Refresher(self)
         self.waiting: dict[Key, Waiting] = {}
         try:
             self._use(made, views, CountingLedger())
@@ -119,16 +121,16 @@ class Database:
 
     def _ask_sources(self) -> None:
         """Calls of domains are made when they are asked for; which, is the program's to say."""
-        from vigilog.engine.sources import Sources, functions
-
-        calls = functions(self.program)
-        if self.sources is not None:
-            self.step.judges.remove(self.sources)
+        calls, before = functions(self.program), self.sources
+        if before is not None:
+            self.step.judges.remove(before)
             self.sources = None
         if calls:
-            self.sources = Sources(self, calls)
+            self.sources = Sources(self, calls, before)
             self.step.judges.insert(0, self.sources)
             self.sources.begin()
+        if self.refresher.on:
+            self.refresher.start()
 
     def _mediate(self, parts: Mediated | None) -> None:
         """Constrained relations are kept beside the tables; they begin anew if their rules are others."""
@@ -204,8 +206,9 @@ class Database:
 
         In a data folder the position of a source is committed with it; a request with a key that was used before does nothing again, and gives the first one's number.
         """
-        with self.lock:
-            return self.propose(Proposal(Rows(self, self._told(transaction)), kind, source, request), keep=keep)
+        return self.trying.patiently(
+            self.lock, lambda: self.propose(Proposal(Rows(self, self._told(transaction)), kind, source, request), keep=keep)
+        )
 
     def _told(self, transaction: Transaction) -> Transaction:
         """The transaction as the tables take it."""
@@ -230,6 +233,8 @@ class Database:
             finally:
                 if self.mediation is not None:
                     self.mediation.settled(keep=kept)
+                if self.sources is not None:
+                    self.sources.settled(keep=kept)
             self.stats = total(outcome.costs) if outcome.changes else Stats(self.views.stats.engine)
             self.stats.ms = (time.perf_counter() - began) * 1000
             if self.stats.recomputed and self.overruns is not None and keep:
@@ -374,11 +379,11 @@ class Database:
 
     def ask_typed(self, goal: str) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers."""
+        if (late := self._late(goal)) is not None:
+            return late
         with self.lock:
             if self.mediation is not None and (found := self.mediation.asked(goal)) is not None:
                 return found
-            if (late := self._late(goal)) is not None:
-                return late
             asked = parse_goal(self.program, goal)
             answers = sorted_rows(self.views.answers(asked))
             self.stats = self.views.stats
@@ -394,7 +399,9 @@ class Database:
         asked = {name for name in late.relations if name not in self.program.relations}
         if not any(re.search(rf"\b{name}\s*\(", goal) for name in asked):
             return None
-        with Database(late, {name: self.view(name) for name in atoms_of(late)}, "external") as answering:
+        with self.lock:
+            atoms = {name: self.view(name) for name in atoms_of(late)}
+        with Database(late, atoms, "external") as answering:  # its sources are waited for, and nobody waits for it
             return answering.ask_typed(goal)
 
     def why(self, goal: str) -> Proof | None:
@@ -452,7 +459,9 @@ class Database:
             return found
 
     def close(self) -> None:
-        self.views.close()
+        self.refresher.stop()
+        with self.lock:
+            self.views.close()
 
     def __enter__(self) -> Self:
         return self

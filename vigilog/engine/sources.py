@@ -7,8 +7,9 @@ What rules newly ask for goes to the source in one batch, and the answers are a 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from vigilog.core.delta import Delta
@@ -18,6 +19,8 @@ from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.domains.domain import Domain, DomainError
 from vigilog.domains.opening import opened
+from vigilog.domains.options import seconds
+from vigilog.engine.asking import Answers, Asked, Trying
 from vigilog.engine.outcome import Judge
 from vigilog.engine.transaction import Lookup, Transaction
 from vigilog.executors.views import Views
@@ -33,6 +36,7 @@ class Asking(Protocol):
     homes: Mapping[str, str]
     base: Mapping[str, Lookup]
     views: Views
+    trying: Trying
 
     def view(self, name: str) -> set[Row]: ...
 
@@ -52,6 +56,28 @@ class Function:
     arity: int  # of its arguments
 
 
+@dataclass(frozen=True)
+class Read:
+    """When a domain was last read as a whole: by a clock that only goes forward, and by the one on the wall; and what kept the last refresh from it."""
+
+    began: float = float("-inf")
+    at: float = 0.0
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """A domain, how many calls of it are remembered, how often it is refreshed, when it last was, and whether its answers are stale, and why."""
+
+    name: str
+    kind: str
+    calls: int
+    refresh: float | None  # seconds
+    read_at: float | None  # since 1970, if it was refreshed since the database was opened
+    stale: bool
+    trouble: str
+
+
 def functions(program: Program) -> list[Function]:
     """The calls of a program."""
     return [_function(program, directive) for directive in program.directed("call")]
@@ -69,12 +95,14 @@ class Sources(Judge):
 
     keeper = True
 
-    def __init__(self, db: Asking, calls: Sequence[Function]) -> None:
+    def __init__(self, db: Asking, calls: Sequence[Function], before: Sources | None = None) -> None:
+        """Goes on with what is known of sources `before`."""
         self.db, self.calls = db, calls
         self.views = frozenset(call.demand for call in calls)
         self.domains: dict[str, Domain] = {}
-        self.made = 0  # calls, since the database was opened
-        self.stale: set[str] = set()
+        self.made: int = before.made if before else 0  # calls, since the database was opened
+        self.read: dict[str, Read] = dict(before.read) if before else {}
+        self._marks: dict[str, Read] = {}  # what the transaction under way has found out
         for directive in db.program.directed("domain"):
             prefix = f"{directive.relation}:"
             stated = {
@@ -84,6 +112,11 @@ class Sources(Judge):
             }
             self.domains[directive.relation] = opened(directive.relation, directive.option, stated)
         self.options = {directive.relation: directive.option for directive in db.program.directed("domain")}
+
+    @property
+    def stale(self) -> set[str]:
+        """The domains whose answers are older than their last refresh, because they were down then."""
+        return {name for name, read in self.read.items() if read.trouble and name in self.domains}
 
     def begin(self) -> None:
         """Asks what is asked for when a database is opened, and was not remembered; again and again, until nothing is."""
@@ -121,26 +154,19 @@ class Sources(Judge):
         }
         return {operation: told for operation, told in found.items() if told} or None
 
+    # -- a refresh
+
     def refreshed(self, domains: Any) -> Transaction:
         """What is different now in the answers of some domains that are remembered. Raises DomainError if one is down."""
         if not isinstance(domains, list) or not all(isinstance(name, str) for name in domains):
             raise DataError("refresh takes a list of domains", "json")
         deleted: dict[str, list[Any]] = {}
         inserted: dict[str, list[Any]] = {}
-        self.stale -= set(domains)
-        for name in domains:
+        for name in dict.fromkeys(domains):
             if name not in self.domains:
                 hint = did_you_mean(name, self.domains) or f"there are {', '.join(self.domains) or 'none'}"
                 raise DataError(f"there is no domain {name} ({hint})", "domain")
-            try:
-                news = [(call, self._answers(call, self.db.rows(call.asked))) for call in self.calls if call.domain == name]
-            except DomainError:
-                if self.options[name].get("down", "refuse") != "stale":
-                    raise
-                self.stale.add(name)
-                continue
-            for call, now in news:
-                before = self.db.rows(call.relation)
+            for call, now, before in self._news(name):
                 deleted[call.relation] = self._json(call.relation, before - now)
                 inserted[call.relation] = self._json(call.relation, now - before)
         return {
@@ -148,9 +174,79 @@ class Sources(Judge):
             "insert": {name: rows for name, rows in inserted.items() if rows},
         }
 
+    def _news(self, name: str) -> list[tuple[Function, set[Row], set[Row]]]:
+        """For the calls of a domain the rows that it has now, and those that are remembered. Nothing is new if a later refresh was faster; what was first asked for meanwhile is as new as it is."""
+        asked, what = self.db.trying.asked or Asked(), ("refresh", name)
+        wanted = {call: sorted(self.db.rows(call.asked)) for call in self.calls if call.domain == name} if what not in asked.futures else {}
+        try:
+            answers: dict[Function, Answers] = asked.answer(what, lambda: {call: self._ask(call, some) for call, some in wanted.items()})
+        except DomainError as reason:
+            if self.options[name].get("down", "refuse") != "stale":
+                raise
+            self._marks[name] = replace(self.read.get(name, Read()), trouble=reason.message)
+            return []
+        began = asked.began[what]
+        if began < self.read.get(name, Read()).began:
+            return []
+        self._marks[name] = Read(began, time.time() - (time.monotonic() - began))
+        found = []
+        for call, rows_of in answers.items():
+            if call in self.calls:
+                current = self.db.rows(call.asked)
+                known = rows_of if len(rows_of) == len(current) == len(rows_of.keys() & current) else None
+                now = {(*given, *row) for given, rows in rows_of.items() if known is not None or given in current for row in rows}
+                before = self.db.rows(call.relation)
+                found.append((call, now, before if known is not None else {row for row in before if row[: call.arity] in rows_of}))
+        return found
+
+    @property
+    def intervals(self) -> dict[str, float]:
+        """How often domains are refreshed by themselves, in seconds."""
+        return {name: seconds(option["refresh"]) for name, option in self.options.items() if "refresh" in option}
+
+    def trouble(self, name: str) -> str:
+        """What kept the last refresh of a domain from it."""
+        return self.read.get(name, Read()).trouble
+
+    def failed(self, name: str, message: str) -> None:
+        """A refresh that nobody has asked for has failed: `status` says why."""
+        self.read[name] = replace(self.read.get(name, Read()), trouble=message)
+
+    def settled(self, *, keep: bool) -> None:
+        """A transaction has ended."""
+        if keep:
+            self.read |= self._marks
+        self._marks = {}
+
+    # -- asking
+
     def _answers(self, call: Function, arguments: Iterable[Row]) -> set[Row]:
-        """The rows of some calls: their arguments with each answer."""
-        wanted = sorted(arguments)
+        """The rows of some calls: their arguments with each answer. Who is tried does not wait long (`asking.py`)."""
+        asked, wanted = self.db.trying.asked, frozenset(arguments)
+        if asked is None:
+            known = self._ask(call, sorted(wanted))
+        else:
+            known = asked.answers.setdefault(call, {})
+            newest = self.read.get(call.domain, Read()).began
+            for given in [one for one in wanted if one in known and asked.read[call, one] < newest]:
+                del known[given]  # a refresh has read the source later than this transaction, and is kept already
+            if missing := wanted.difference(known):
+                self._remember(asked, call, missing)
+        return {(*given, *row) for given in wanted for row in known[given]}
+
+    def _remember(self, asked: Asked, call: Function, missing: frozenset[Row]) -> None:
+        def ask() -> None:
+            began = time.monotonic()
+            found = self._ask(call, sorted(missing))
+            asked.read.update({(call, given): began for given in found})
+            asked.answers[call].update(found)
+
+        what = (call, missing)
+        if what in asked.futures and asked.futures[what].done() and asked.futures[what].exception() is None:
+            asked.forget(what)  # what it gave was too old
+        asked.answer(what, ask)
+
+    def _ask(self, call: Function, wanted: Sequence[Row]) -> Answers:
         self.made += len(wanted)
         try:
             answers = self.domains[call.domain].ask(call.function, call.fixed, wanted)
@@ -158,7 +254,17 @@ class Sources(Judge):
             raise
         except Exception as reason:
             raise DomainError(call.domain, f"{call.function}: {type(reason).__name__}: {reason}") from reason
-        return {(*given, *row) for given, rows in zip(wanted, answers, strict=True) for row in rows}
+        return dict(zip(wanted, answers, strict=True))
 
     def _json(self, relation: str, rows: Iterable[Row]) -> list[Any]:
         return [list(row) for row in json_rows(self.db.program.relations[relation].types, list(rows))]
+
+    def status(self) -> list[SourceStatus]:
+        """What there is to say of each domain."""
+        found = []
+        for name, options in self.options.items():
+            calls, read = [call for call in self.calls if call.domain == name], self.read.get(name, Read())
+            remembered = sum(len(self.db.rows(call.asked)) for call in calls)
+            every = self.intervals.get(name)
+            found.append(SourceStatus(name, options["kind"], remembered, every, read.at or None, bool(read.trouble), read.trouble))
+        return found

@@ -15,6 +15,7 @@ from vigilog.engine.database import Database
 from vigilog.engine.nested import Nested
 from vigilog.engine.outcome import Outcome
 from vigilog.engine.reasons import alert_proof, conditions_reasons, refusal_cause
+from vigilog.engine.ticking import refreshed, ticking
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.language.conditions import alerts
 from vigilog.language.frames.translate import shapes
@@ -30,14 +31,21 @@ def watch(
     why: bool = False,
     nested: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """One answer for each line that is not blank: the views' changes, or the error that left everything as it was."""
+    """One answer for each line that is not blank: the views' changes, or the error that left everything as it was. Domains with `refresh=10s` are asked in between; what that changes is an answer of its own, with `refresh`, and the number of the last line."""
     frames = NestedFrames(database) if nested else None
     if snapshot:
         whole = {name: Delta(plus=frozenset(database.view(name))) for name in database.program.outputs}
         first: dict[str, Any] = {"tx": 0, "views": {name: delta_json(database.program, name, delta) for name, delta in whole.items()}}
         yield {**first, "nested": dict(frames.known)} if frames else first
     number = 0
-    for line in lines:
+    for line in ticking(database, lines):
+        if isinstance(line, list):  # no line: sources that are due
+            for name in line:
+                outcome, said = refreshed(database, name)
+                told = outcome_json(database.program, outcome) if outcome else {"views": {}}
+                if told["views"] or said or told.keys() > {"views"}:
+                    yield {"tx": number, "refresh": [name], **told, **said, **(_nested(frames, told["views"]))}
+            continue
         if not line.strip():
             continue
         number += 1
@@ -50,8 +58,7 @@ def watch(
             reason = {"cause": refusal_cause(database, error)} if why and isinstance(error, Refused) else {}
             yield {"tx": number, "error": {**error.json(), **reason}}
             continue
-        if frames:
-            answer["nested"] = frames.changed(answer["views"])
+        answer |= _nested(frames, answer["views"])
         if stats:
             strategy = {name: chosen.name for name, chosen in database.strategies.items() if name in database.program.relations}
             if database.mediation is not None:
@@ -74,6 +81,10 @@ class NestedFrames:
             if not set(views).isdisjoint(shape.relations) and (now := self.database.nested(name)) != self.known[name]:
                 found[name] = self.known[name] = now
         return found
+
+
+def _nested(frames: NestedFrames | None, views: Collection[str]) -> dict[str, Any]:
+    return {"nested": frames.changed(views)} if frames else {}
 
 
 def _beside(database: Database) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from vigilog.core.reports import ALERT
 from vigilog.core.reports import Report as AlertReport
 from vigilog.core.values import Row, Type, Value
 from vigilog.core.whynot import WhyNot
+from vigilog.engine.asking import Trying
 from vigilog.engine.changes import ViewChange
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.evaluate import ensure_known, look, read
@@ -30,6 +31,7 @@ from vigilog.engine.nested import Nested, nest, shape_of
 from vigilog.engine.outcome import Outcome
 from vigilog.engine.places import key_place, source_place, split
 from vigilog.engine.proposal import Proposal
+from vigilog.engine.refreshing import Refresher
 from vigilog.engine.step import Step
 from vigilog.engine.transaction import check_keys
 from vigilog.executors.allowance import Allowance, TooDear
@@ -98,6 +100,7 @@ class Durable(FileDatabase):
         self.file = DataFile(self.folder, cache_kib=CACHE_KIB, create=program is not None)
         self.lock, self.budget, self.strict, self.cascade = RLock(), budget, strict, cascade
         self.step, self.readers, self.queries = Step(self), Readers(self), Queries(self)
+        self.trying, self.refresher = Trying(), Refresher(self)
         self.waiting: dict[Key, Waiting] = {}
         self.timer = Clock(self)
         self.troubles: list[str] = []  # what failed after transactions that stand
@@ -227,13 +230,18 @@ class Durable(FileDatabase):
 
         The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
         """
-        with self.lock, damage(self.file.path):
-            return self._redefine(read_again(*kept(defined(self.whole_program(), text, name))))
+        return self._defining(lambda: read_again(*kept(defined(self.whole_program(), text, name))))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""
-        with self.lock, damage(self.file.path):
-            return self._redefine(dropped(self.whole_program(), name))
+        return self._defining(lambda: dropped(self.whole_program(), name))
+
+    def _defining(self, program: Callable[[], Program]) -> dict[str, Delta]:
+        def work() -> dict[str, Delta]:
+            with damage(self.file.path):
+                return self._redefine(program())
+
+        return self.trying.patiently(self.lock, work)
 
     def _redefine(self, program: Program) -> dict[str, Delta]:
         before = self.conditions
@@ -249,8 +257,11 @@ class Durable(FileDatabase):
 
     def ask_typed(self, goal: str, at: int | None = None, allowance: Allowance | None = None) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers, now or as of a transaction; looking back costs no more than an allowance."""
+        if at is None:
+            with damage(self.file.path):
+                return super().ask_typed(goal)
         with self.lock, damage(self.file.path):
-            if at is None or at == self.tx:
+            if at == self.tx:
                 return super().ask_typed(goal)
             self.views.prepare(parse_goal(self.program, goal))
             answers: list[tuple[tuple[Type, ...], list[Row]]] = []
@@ -258,9 +269,8 @@ class Durable(FileDatabase):
             return answers[0]
 
     def ask(self, goal: str, at: int | None = None, allowance: Allowance | None = None, *, named: bool = False) -> list[Row]:
-        with self.lock:
-            answers = self.ask_typed(goal, at, allowance)[1]
-            return self.named(goal, answers) if named else answers
+        answers = self.ask_typed(goal, at, allowance)[1]
+        return self.named(goal, answers) if named else answers
 
     def view(self, name: str, at: int | None = None, allowance: Allowance | None = None, *, named: bool = False) -> set[Row]:
         """All rows of an output relation, now or as of a transaction; looking back costs no more than an allowance. If they are to be `named`, each is a NamedTuple."""
@@ -470,7 +480,10 @@ class Durable(FileDatabase):
 
     def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], way: Way, *, kind: str) -> Outcome:
         place = self._place(relation, source, options)
-        with self.lock, damage(self.file.path):
+        return self.trying.patiently(self.lock, lambda: self._changed(relation, place, way, kind))
+
+    def _changed(self, relation: str, place: Place, way: Way, kind: str) -> Outcome:
+        with damage(self.file.path):
             if way in ("upsert", "delete_key") and relation not in self.program.keys:
                 raise DataError(f"{relation} has no key, which {way} goes by; declare one (.key)", "key")
             if way == "delete_key":
@@ -513,11 +526,15 @@ class Durable(FileDatabase):
         if not place.local or place.format == "delta":
             raise UsageError("op goes with files on this machine: elsewhere their rows have no order")
         batch = replace(place, format="stream", options={"format": place.format, "op": op})
-        with self.lock, damage(self.file.path):
+
+        def work() -> Outcome:
             paths = [str(path.absolute()) for path in files(place)]
             keys = {part: self.program.keys.get(part.relation, ()) for part in split(self.program, batch)}
             wish = together(folded(part.relation, key, from_files(part, key, paths)) for part, key in keys.items())
             return self.take(wish, kind="load")
+
+        with damage(self.file.path):
+            return self.trying.patiently(self.lock, work)
 
     # -- streams and sinks
 
@@ -595,6 +612,7 @@ class Durable(FileDatabase):
 
     def close(self) -> None:
         self.timer.stop()
+        self.refresher.stop()
         if "followed" in self.__dict__:
             self.followed.stop()  # before the lock is taken, which they may be waiting for
         self.readers.close()

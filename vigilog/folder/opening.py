@@ -127,8 +127,9 @@ def open_program(
             if isinstance(place, Place) and place.local:
                 reader.files(place)  # a source that is not there is an error, needed or not
     engine = choose(engine, [place for place in given.values() if isinstance(place, Place)]).engine
+    database: Database
     if data is not None:
-        return Durable(
+        database = Durable(
             data,
             checked,
             given,
@@ -142,5 +143,8 @@ def open_program(
             report=report,
             cascade=cascade,
         )
-    assert checked is not None, "seen above"
-    return Database(checked, given, strategy or "auto", engine, budget, strict, report, cascade, deletion)
+    else:
+        assert checked is not None, "seen above"
+        database = Database(checked, given, strategy or "auto", engine, budget, strict, report, cascade, deletion)
+    database.refresher.start()
+    return database

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from vigilog.core.delta import Delta
+from vigilog.engine.sources import SourceStatus
 from vigilog.folder.residency import size
 from vigilog.store.file import NAME
 
@@ -49,6 +50,7 @@ class Status:
     memory: int  # bytes that all resident base relations together may take
     retain: Mapping[str, float]
     troubles: tuple[str, ...]
+    sources: tuple[SourceStatus, ...] = ()  # that are asked
 
     def json(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,6 +75,7 @@ def status(db: Durable) -> Status:
         memory=db.store.memory,
         retain=db.book.retain,
         troubles=tuple(db.troubles),
+        sources=tuple(db.sources.status()) if db.sources is not None else (),
     )
 
 

@@ -23,6 +23,7 @@ from vigilog.core.errors import DataError, VigilogError, did_you_mean
 from vigilog.core.reports import ALERT, outbox_entry
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Type
+from vigilog.engine.asking import Asked, Unanswered
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.nested import shape_of
 from vigilog.engine.outcome import Outcome
@@ -128,7 +129,20 @@ class Hub:
         return await self._write(work, *args)
 
     async def _write(self, work: Callable[..., T], *args: Any) -> T:
-        return await self.loop.run_in_executor(self.writer, functools.partial(work, *args))
+        """What needs a source's answer is taken back, and done again when that is here: meanwhile others write."""
+        asked = Asked()
+
+        def tried() -> T:
+            with self.db.trying.lending(asked):
+                return work(*args)
+
+        while True:
+            try:
+                return await self.loop.run_in_executor(self.writer, tried)
+            except Unanswered as missing:
+                await asyncio.wait([asyncio.wrap_future(missing.future)])
+                if self.stopping:
+                    raise _stopping() from None
 
     # -- commits
 
