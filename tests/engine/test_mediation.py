@@ -118,7 +118,7 @@ def test_the_latest_update_of_a_row_decides(strategy: str) -> None:
             {"plus": [], "minus": [["a", "c"], ["b", "c"]]},
             {"plus": [["a", "c"], ["b", "c"]], "minus": []},
         ]
-        assert overrides(db) == [{"id": 3, "relation": "c", "insert": ["c", "z"]}]
+        assert overrides(db) == [{"id": 3, "tx": 4, "relation": "c", "insert": ["c", "z"]}]
 
 
 def test_what_is_refused_changes_nothing() -> None:
@@ -130,7 +130,7 @@ def test_what_is_refused_changes_nothing() -> None:
             ({"insert": {"a": [fact("x * x = 4")]}}, "where"),
             ({"insert": {"a": [{"args": ["x", "y"], "where": "x = 1"}]}}, "where"),
             ({"insert": {"n": [fact("x = 1")]}}, "json"),
-            ({"insert": {"a_updates": [[1, True, "x = 1"]]}}, "derived"),
+            ({"insert": {"a_updates": [[1, 1, True, "x = 1"]]}}, "derived"),
             ({"insert": {"c_n": [[1]]}}, "derived"),
             ({"withdraw": [7]}, "absent"),
             ({"upsert": {"a": [[1]]}}, "operation"),

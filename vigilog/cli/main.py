@@ -187,43 +187,37 @@ def ask(
     """Answers a goal, deriving only what it needs: an atom's rows, or the values of several literals' variables."""
     if is_address(program):
         _without(facts, stats)
-        remote.ask(program, token, goal, at)
+        if every:
+            raise UsageError("--all is for a program or a data folder")
+        remote.ask(program, token, goal, at, enumerated)
         return
     from vigilog.folder.durable import Durable
 
     if at is not None and not is_folder(Path(program)):
         raise UsageError("--at needs a data folder or a server: a program alone has no past")
     with progress() as shown, opened(Path(program), facts, "external", shown.report) as database:
-        if every or enumerated:
-            _ask_facts(database, goal, every)
+        if every:
+            _ask_all(database, goal)
             return
-        if at is None and database.mediation is not None and (found := database.mediation.asked(goal)) is not None:
-            print_rows(*found, shown)
-            return
-        types, rows = database.ask_typed(goal, at) if isinstance(database, Durable) else database.ask_typed(goal)
+        if enumerated and database.beside(goal) not in database.program.constrained:
+            raise UsageError("--enumerate is for an atom of a constrained relation")
+        past = {"at": at} if isinstance(database, Durable) else {}
+        types, rows = database.ask_typed(goal, enumerated=enumerated, **past)
         print_rows(types, rows, shown)
         if stats:
             asker = database.stats
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)
 
 
-def _ask_facts(database: Database, goal: str, every: bool) -> None:
-    """What is asked of constrained relations alone."""
-    from vigilog.core.values import row_text
-
-    mediation = database.mediation
-    found = None if mediation is None or every else mediation.asked(goal, enumerated=True)
-    if mediation is not None and every:
-        instance = mediation.holds(goal)
-        if instance is True:
-            print("true")
-        elif isinstance(instance, tuple):
-            print(f"false: ({', '.join(map(str, instance))}) does not hold")
-    elif found is None:
-        raise UsageError("--enumerate and --all are for an atom of a constrained relation")
+def _ask_all(database: Database, goal: str) -> None:
+    """Whether all instances of an atom hold."""
+    if database.mediation is None:
+        raise UsageError("--all is for an atom of a constrained relation")
+    instance = database.mediation.holds(goal)
+    if isinstance(instance, tuple):
+        print(f"false: ({', '.join(map(str, instance))}) does not hold")
     else:
-        for row in found[1]:
-            print("\t".join(row_text(found[0], row)) if row else "true")
+        print("true")
 
 
 @app.command(

@@ -147,9 +147,13 @@ def _print(event: Event, columns: Any, *, as_json: bool) -> None:
         print(to_line(answer))
 
 
-def ask(url: str, token: str | None, goal: str, at: int | None) -> None:
+def ask(url: str, token: str | None, goal: str, at: int | None, enumerated: bool = False) -> None:
     with connect(url, token) as client:
-        answer = client.ask(goal, at)
+        answer = client.ask(goal, at, enumerate=enumerated)
+    if answer.columns.constrained:
+        for _, conditions in answer:
+            print(conditions)
+        return
     print_rows(answer.columns.types, answer, Progress())
 
 

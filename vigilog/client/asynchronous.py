@@ -52,9 +52,9 @@ class AsyncClient(Calling):
         """What a transaction would change; nothing is applied."""
         return await self._do(calls.what_if(transaction, operations))
 
-    async def ask(self, goal: str, at: int | None = None, *, named: bool = False) -> Answer:
-        """The answers to a goal like `closure("a", y)`, now or as of a transaction; each a NamedTuple, if they are to be `named`."""
-        return await self._do(calls.ask(goal, at, named=named))
+    async def ask(self, goal: str, at: int | None = None, *, named: bool = False, enumerate: bool = False) -> Answer:
+        """The answers to a goal like `closure("a", y)`, now or as of a transaction; each a NamedTuple, if they are to be `named`. Of a constrained relation these are facts, or, if it is to `enumerate` them, rows."""
+        return await self._do(calls.ask(goal, at, named=named, enumerate=enumerate))
 
     async def why(self, goal: str) -> Proof | None:
         """A proof of an atom; None if it does not hold."""

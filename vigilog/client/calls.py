@@ -122,7 +122,7 @@ def what_if(transaction: Transaction | None, operations: Operations) -> Play[Pre
 
 def views() -> Play[list[Described]]:
     said = yield from answer(Request("GET", "/v1/views"), protocol.ViewList)
-    return [Described(view.view, read_columns(view.columns, view.key), view.strategy or "") for view in said.views]
+    return [Described(view.view, read_columns(view.columns, view.key, view.constrained), view.strategy or "") for view in said.views]
 
 
 def bound(names: Iterable[str], bind: Mapping[str, str]) -> Play[dict[str, Value]]:
@@ -152,16 +152,17 @@ def nested(name: str, bind: Mapping[str, Value] | None = None, at: int | None = 
     return (yield from answer(Request("GET", f"/v1/views/{_part(name)}", params), protocol.Objects)).objects
 
 
-def ask(goal: str, at: int | None = None, *, named: bool = False) -> Play[Answer]:
-    return (yield from _rows(Request("POST", "/v1/ask", body=body(protocol.Question(goal, at))), "answer" if named else ""))
+def ask(goal: str, at: int | None = None, *, named: bool = False, enumerate: bool = False) -> Play[Answer]:
+    question = protocol.Question(goal, at, enumerate)
+    return (yield from _rows(Request("POST", "/v1/ask", body=body(question)), "answer" if named else ""))
 
 
 def _rows(request: Request, named: str) -> Play[Answer]:
     """An answer, of which the rows are NamedTuples, if they have a name."""
     said = yield from answer(request, protocol.Rowset)
-    columns = read_columns(said.columns)
+    columns = read_columns(said.columns, (), said.constrained)
     rows = columns.rows(said.rows)
-    return Answer(said.tx, columns, tuple(columns.named(rows, named) if named else rows), said.db)
+    return Answer(said.tx, columns, tuple(columns.named(rows, named) if named and not columns.constrained else rows), said.db)
 
 
 def why(goal: str) -> Play[Proof | None]:

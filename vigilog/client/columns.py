@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from vigilog.core import extras
 from vigilog.core.errors import DataError
+from vigilog.core.facts import Fact, fact_of_json
 from vigilog.core.named import records
 from vigilog.core.rows import json_rows, rows_from_json
 from vigilog.core.sets import Set
@@ -43,14 +44,17 @@ class Columns:
     names: tuple[str, ...]
     types: tuple[Type, ...]
     key: tuple[str, ...] = ()
+    constrained: bool = False  # rows are facts with conditions
 
     @cached_property
     def _plain(self) -> bool:
         """Whether rows are values as JSON has them, if a server that knows their types has sent them."""
         return all(type_.kind in ("symbol", "number", "unsigned", "boolean") for type_ in self.types)
 
-    def rows(self, said: Sequence[Sequence[Any]]) -> list[Row]:
-        """Rows as a server has sent them."""
+    def rows(self, said: Sequence[Any]) -> list[Row]:
+        """Rows as a server has sent them; what is an object is a fact with conditions."""
+        if said and isinstance(said[0], dict):
+            return [fact_of_json(fact) for fact in said]
         return list(map(tuple, said)) if self._plain else rows_from_json(self.types, said)
 
     def named(self, rows: Iterable[Row], name: str = "row") -> list[Row]:
@@ -63,6 +67,8 @@ class Columns:
 
     def json(self, rows: Iterable[Row]) -> list[list[Any]]:
         """Rows as JSON has them, sorted."""
+        if self.constrained:
+            return [fact.json() for fact in sorted(map(Fact._make, rows), key=lambda fact: fact.where)]  # type: ignore[misc]  # JSON, too
         return list(map(list, json_rows(self.types, sorted_rows(rows))))
 
     def fetched(self, answer: Response) -> list[Row]:
@@ -116,13 +122,13 @@ def _read_arrow(body: bytes) -> pyarrow.Table:
         raise DataError(f"the server's answer is no Arrow stream: {reason}", "message") from None
 
 
-def read_columns(columns: Sequence[Column], key: Sequence[str] = ()) -> Columns:
+def read_columns(columns: Sequence[Column], key: Sequence[str] = (), constrained: object = False) -> Columns:
     """Columns as a server tells them."""
     try:
         types = tuple(type_named(column.type) for column in columns)
     except ValueError as reason:
         raise DataError(f"{reason} that this client knows; the server is a later one", "message") from None
-    return Columns(tuple(column.name for column in columns), types, tuple(key))
+    return Columns(tuple(column.name for column in columns), types, tuple(key), constrained is True)
 
 
 def fact_text(value: Value) -> str:

@@ -1,19 +1,24 @@
 """A copy of one or several views, kept equal to the server's by the events of a subscription.
 
 The law: at every moment the rows of all views are those of one position. Only `take` changes them; readers of any thread see a state before or after a change, never one in between.
+
+The rows of a constrained view are facts with conditions, and its changes are regions, which need not be facts that are there. So the copy counts: a fact of the first answer and one that came count one, one that
+went counts one less; a row is in the view if the facts that cover it count more than nothing.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import Any
 
 from vigilog.client.columns import Columns
 from vigilog.client.events import Change, Event, Progress, Snapshot, Subscribed
-from vigilog.core.delta import between
+from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError, UsageError, VigilogError
+from vigilog.core.facts import Fact, covers
 from vigilog.core.values import Row, sorted_rows
 
 log = logging.getLogger("vigilog.client")
@@ -33,6 +38,7 @@ class Copy:
         self.rows: dict[str, set[Row]] = {view: set(rows) for view, rows in known.views.items()} if known else {}
         self.db, self.position = (known.db, known.tx) if known else ("", -1)
         self.columns: dict[str, Columns] = {}
+        self.facts: dict[str, Counter[Fact]] = {}  # of constrained views, how often each fact counts
         self.whole = known is not None  # whether there has been an answer
         self.settled = -1  # the position that callbacks were told about, too
         self.ended = False
@@ -63,9 +69,12 @@ class Copy:
 
     def _replace(self, snapshot: Snapshot) -> Change | None:
         """A new first answer: the difference is what a holder has missed."""
+        before, self.facts = self.facts, {view: Counter(map(_fact, rows)) for view, rows in snapshot.views.items() if self._counts(view)}
         tells = self.whole or self._first
         since = self.position if self.whole and self.db == snapshot.db else None
         deltas = {view: between(self.rows.get(view, set()), rows) for view, rows in snapshot.views.items()} if tells else {}
+        for view in self.facts.keys() & deltas.keys():
+            deltas[view] = _difference(before.get(view, Counter()), self.facts[view])
         self.rows = {view: set(rows) for view, rows in snapshot.views.items()}
         self.position, self.whole = snapshot.tx, True
         changed = {view: delta for view, delta in deltas.items() if delta}
@@ -75,12 +84,32 @@ class Copy:
         """All of a change or nothing of it. A change that does not fit shows that the copy is not the server's view, and is not hidden."""
         for view, delta in change.views.items():
             rows = self.rows.setdefault(view, set())
+            if self._counts(view):
+                continue  # regions are cut as the server likes, and fit wherever they are counted
             if not (delta.minus <= rows and delta.plus.isdisjoint(rows)):
                 raise DataError(f"change {change.tx} of {view} does not fit the copy at position {self.position}", "message")
         for view, delta in change.views.items():
+            if self._counts(view):
+                facts = self.facts.setdefault(view, Counter())
+                facts.update(map(_fact, delta.plus))
+                facts.subtract(map(_fact, delta.minus))
+                self.rows[view] = {fact for fact, number in facts.items() if number > 0}
+                self.facts[view] = Counter({fact: number for fact, number in facts.items() if number})
+                continue
             self.rows[view] -= delta.minus
             self.rows[view] |= delta.plus
         self.position = change.tx
+
+    def _counts(self, view: str) -> bool:
+        return view in self.columns and self.columns[view].constrained
+
+    def covers(self, view: str, row: Row) -> bool:
+        """Whether a row is in a view: of a constrained one, whether the facts that cover it count more than nothing."""
+        with self.lock:
+            if not self._counts(view):
+                return row in self.rows.get(view, ())
+            types = self.columns[view].types
+            return sum(number for fact, number in self.facts.get(view, Counter()).items() if covers(fact, types, row)) > 0
 
     def _calls(self, change: Change) -> list[Call]:
         calls: list[Call] = []
@@ -152,6 +181,18 @@ class Copy:
     def snapshot(self, views: Iterable[str]) -> Snapshot:
         with self.lock:
             return Snapshot(self.db, self.position, {view: frozenset(self.rows.get(view, ())) for view in views})
+
+
+def _fact(row: Row) -> Fact:
+    return Fact._make(row)
+
+
+def _difference(before: Counter[Fact], now: Counter[Fact]) -> Delta:
+    """What changes one way of counting into another."""
+    facts = before.keys() | now.keys()
+    return Delta(
+        frozenset(fact for fact in facts if now[fact] > before[fact]), frozenset(fact for fact in facts if now[fact] < before[fact])
+    )
 
 
 def _call(callback: Callable[[Any], Any], argument: object) -> Call:

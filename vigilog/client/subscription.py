@@ -110,7 +110,7 @@ class Subscription:
     def _subscribed(self, said: messages.Subscribed) -> Subscribed:
         self.established = True
         self.db = said.db
-        self.columns = {name: read_columns(view.columns, view.key) for name, view in said.views.items()} or self.columns
+        self.columns = {name: read_columns(view.columns, view.key, view.constrained) for name, view in said.views.items()} or self.columns
         if not self.settled:
             self.position = said.tx
             self.settled = self.wish.resumes and not self._anew

@@ -63,7 +63,7 @@ class CopyHandle:
 
 
 class OneView(CopyHandle, Set[Row]):
-    """The rows of a view. It may be used like any set, from any thread."""
+    """The rows of a view. It may be used like any set, from any thread. A constrained one has the facts that it was told, and `(7,) in view` says whether they cover a row."""
 
     def __init__(self, feed: Feed, name: str) -> None:
         super().__init__(feed)
@@ -83,8 +83,7 @@ class OneView(CopyHandle, Set[Row]):
             return len(self._rows)
 
     def __contains__(self, row: object) -> bool:
-        with self._copy.lock:
-            return row in self._rows
+        return isinstance(row, tuple) and self._copy.covers(self.name, row)
 
     def __iter__(self) -> Iterator[Row]:
         """Goes through the rows as they are when it begins."""

@@ -323,6 +323,25 @@ class Database:
                 return self.mediation.texts(name)
             return self.told_rows(name)
 
+    def begin_with(self, name: str) -> Sequence[Row]:
+        """What a copy of a view begins with: its rows, sorted; of a constrained one its region, as a change from nothing."""
+        with self.lock:
+            if self.mediation is not None and name in self.mediation.parts.updates:
+                return self.mediation.region(name)
+            return sorted_rows(self.told_rows(name))
+
+    def beside(self, goal: str) -> str:
+        """The relation whose answers are no rows of tables, if a goal is an atom of one: constrained, or deferred."""
+        late, constrained = self.compiled.late, self.program.constrained
+        if late is None and not constrained:
+            return ""
+        from vigilog.mediators.asking import read_atom
+
+        rule = read_atom(goal)
+        relation = rule.head.relation if rule is not None else ""
+        is_late = late is not None and relation in late.relations and relation not in self.program.relations
+        return relation if is_late or relation in constrained else ""
+
     def told_rows(self, name: str) -> set[Row]:
         """All rows of a relation whose changes are found: a view of the program, or one that only its conditions need."""
         with self.lock:
@@ -377,12 +396,12 @@ class Database:
         asked = parse_goal(self.program, goal)
         return records(asked.of_atom or "answer", asked.columns, asked.declaration.types, answers)
 
-    def ask_typed(self, goal: str) -> tuple[tuple[Type, ...], list[Row]]:
-        """The types of a goal's answers, and the answers."""
+    def ask_typed(self, goal: str, *, enumerated: bool = False) -> tuple[tuple[Type, ...], list[Row]]:
+        """The types of a goal's answers, and the answers; of a constrained relation texts of facts, unless the goal binds all columns, or its rows are to be `enumerated`."""
         if (late := self._late(goal)) is not None:
             return late
         with self.lock:
-            if self.mediation is not None and (found := self.mediation.asked(goal)) is not None:
+            if self.mediation is not None and (found := self.mediation.asked(goal, enumerated=enumerated)) is not None:
                 return found
             asked = parse_goal(self.program, goal)
             answers = sorted_rows(self.views.answers(asked))

@@ -60,4 +60,4 @@ def _without_deferred(program: Program) -> Program:
 
 
 def _as_texts(declaration: Declaration) -> Declaration:
-    return replace(declaration, attributes=WHERE, args=declaration.columns)
+    return replace(declaration, attributes=WHERE, args=declaration.columns, of=declaration.types)

@@ -35,6 +35,7 @@ from vigilog.mediators.straight import NotGround, Straight
 from vigilog.mediators.updates import Update, decided
 from vigilog.mediators.view import Algorithm, Change, Difference, Fact, Program
 
+FACTS = (SYMBOL,)  # the types of an answer whose rows are texts of facts: this very tuple
 DELETIONS = ("auto", "straight", "dred", "recompute")
 
 
@@ -69,8 +70,8 @@ class Mediation(Judge):
         self.differences: dict[str, Difference] = {}
         self.told: dict[str, set[Row]] = {}  # the boxes that the tables have
         self.algorithm = self._begun()
-        self._before = (self.algorithm, self._copied(), dict(self.told))
         self._fill()
+        self._before = (self.algorithm, self._copied(), dict(self.told))
 
     # -- the beginning
 
@@ -111,7 +112,7 @@ class Mediation(Judge):
         return fact_of(self.columns[relation], types, row)
 
     def _update(self, relation: str, row: Row) -> Update:
-        number, insert, text = row
+        number, _, insert, text = row
         return Update(int(number), bool(insert), tuple(parsed_where(str(text), self.parts.columns(relation))))  # type: ignore[arg-type]
 
     def _decide(self, change: Change, relation: str, withdrawn: Iterable[int] = ()) -> None:
@@ -143,7 +144,7 @@ class Mediation(Judge):
                 for row in part.minus:
                     del self.updates[relation][row[0]]  # type: ignore[arg-type]  # its id
                 self.updates[relation] |= {row[0]: self._update(relation, row) for row in part.plus}  # type: ignore[misc]
-                self._decide(wanted, relation, [row[0] for row in part.minus if row[1]])  # type: ignore[misc]
+                self._decide(wanted, relation, [row[0] for row in part.minus if row[2]])  # type: ignore[misc]
         if not wanted.stated and not wanted.out:
             return None
         try:
@@ -204,6 +205,10 @@ class Mediation(Judge):
 
     # -- answers
 
+    def anew(self) -> Mediation:
+        """The facts as they follow from the tables, which may be in a state of the past just now."""
+        return Mediation(self.db, self.parts, self.deletion)
+
     def facts(self, relation: str) -> list[Conjunction]:
         """The facts of a relation, less those that one other implies."""
         parts = (
@@ -221,6 +226,10 @@ class Mediation(Judge):
     def texts(self, relation: str) -> set[Row]:
         return {(where(part),) for part in self.facts(relation)}
 
+    def region(self, relation: str) -> list[Row]:
+        """The same in maximal runs, of which no two have an instance in common: what a copy that counts begins with."""
+        return [(where(part),) for part in canonical(self.algorithm.region(relation), self.solver)]
+
     def asked(self, goal: str, *, enumerated: bool = False) -> tuple[tuple[Type, ...], list[Row]] | None:
         """The answers to a goal that is an atom of a constrained relation: rows if it binds all columns, or they are to be enumerated, else texts of facts. None if the goal is another."""
         rule = read_atom(goal)
@@ -231,7 +240,7 @@ class Mediation(Judge):
         found = answers(self.facts(relation), rule, columns, self.solver)
         if enumerated or all(part.row is not None for part in found):
             return tuple(columns.values()), sorted(rows(found))
-        return (SYMBOL,), sorted({(where(part),) for part in found})
+        return FACTS, sorted({(where(part),) for part in found})
 
     def holds(self, goal: str) -> Row | bool:
         """Whether all instances of an atom with conditions hold; if not, one that does not."""

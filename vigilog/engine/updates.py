@@ -20,6 +20,7 @@ from vigilog.engine.transaction import Lookup, Transaction, told_rows
 from vigilog.language.syntax import Program
 from vigilog.mediators.conjunction import Conjunction, with_names
 from vigilog.mediators.facts import parsed_where, where
+from vigilog.rewriting.program.updatable import SAID
 
 
 class Updated(Protocol):
@@ -31,6 +32,9 @@ class Updated(Protocol):
 
     @property
     def extension(self) -> Extension: ...
+
+    @property
+    def tx(self) -> int: ...
 
     def rows(self, name: str) -> set[Row]: ...
 
@@ -84,7 +88,7 @@ class _Made:
     """The changes of the relations beside, as they are collected."""
 
     def __init__(self, db: Updated) -> None:
-        self.db, self.numbers = db, db.next_update()
+        self.db, self.numbers, self.tx = db, db.next_update(), db.tx + 1
         self.listed: dict[str, list[Row]] = {}
         self.gone: dict[str, set[Row]] = {}
         self.decided: dict[str, dict[Row, bool | None]] = {}
@@ -93,11 +97,11 @@ class _Made:
         extension = self.db.extension
         if relation in extension.told:
             for row in told_rows(self.db.program, relation, facts):
-                self.listed.setdefault(relation, []).append((next(self.numbers), insert, *row))
+                self.listed.setdefault(relation, []).append((next(self.numbers), self.tx, insert, *row))
                 self.decided.setdefault(relation, {})[row] = insert
             return
         for fact in facts:
-            self.listed.setdefault(relation, []).append((next(self.numbers), insert, self._where(relation, fact)))
+            self.listed.setdefault(relation, []).append((next(self.numbers), self.tx, insert, self._where(relation, fact)))
 
     def _where(self, relation: str, fact: Any) -> str:
         """The text of what is told to a constrained relation: a fact, or a row."""
@@ -138,14 +142,14 @@ class _Made:
 
     def _reconsider(self, relation: str, listed: str, gone: set[Row]) -> None:
         """The rows of withdrawn updates are decided by the latest of those that are left."""
-        rows = {row[2:] for row in gone}
-        columns = tuple(range(2, 2 + self.db.program.relations[relation].arity))
+        rows = {row[SAID:] for row in gone}
+        columns = tuple(range(SAID, SAID + self.db.program.relations[relation].arity))
         left = (self.db.base[listed].having(columns, rows) if columns else self.db.rows(listed)) - gone
         latest: dict[Row, Row] = {}
         for update in sorted(left):
-            latest[update[2:]] = update
+            latest[update[SAID:]] = update
         for row in rows:
-            self.decided.setdefault(relation, {})[row] = bool(latest[row][1]) if row in latest else None
+            self.decided.setdefault(relation, {})[row] = bool(latest[row][2]) if row in latest else None
 
     def transaction(self) -> dict[str, dict[str, list[Any]]]:
         extension = self.db.extension
@@ -166,12 +170,12 @@ class _Made:
 
 
 def overrides(db: Updated) -> list[dict[str, Any]]:
-    """All updates of views in force or not, in their order: number, relation, whether it inserts, and its row or fact."""
+    """All updates of views that were not withdrawn, in their order: number, transaction, relation, whether it inserts, and its row or fact."""
     found = []
     for relation, listed in db.extension.updates.items():
-        for number, insert, *rest in db.rows(listed):
-            shown: Any = list(next(iter(json_rows(db.program.relations[listed].types[2:], [tuple(rest)]))))
+        for number, tx, insert, *rest in db.rows(listed):
+            shown: Any = list(next(iter(json_rows(db.program.relations[listed].types[SAID:], [tuple(rest)]))))
             if relation not in db.extension.told:
                 shown = {"args": list(db.program.relations[relation].args), "where": rest[0]}
-            found.append({"id": number, "relation": relation, "insert" if insert else "delete": shown})
+            found.append({"id": number, "tx": tx, "relation": relation, "insert" if insert else "delete": shown})
     return sorted(found, key=lambda one: json.dumps(one["id"]).rjust(20))

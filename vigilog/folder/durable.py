@@ -255,17 +255,20 @@ class Durable(FileDatabase):
 
     # -- reading
 
-    def ask_typed(self, goal: str, at: int | None = None, allowance: Allowance | None = None) -> tuple[tuple[Type, ...], list[Row]]:
+    def ask_typed(
+        self, goal: str, at: int | None = None, allowance: Allowance | None = None, *, enumerated: bool = False
+    ) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers, now or as of a transaction; looking back costs no more than an allowance."""
         if at is None:
             with damage(self.file.path):
-                return super().ask_typed(goal)
+                return super().ask_typed(goal, enumerated=enumerated)
         with self.lock, damage(self.file.path):
             if at == self.tx:
-                return super().ask_typed(goal)
-            self.views.prepare(parse_goal(self.program, goal))
+                return super().ask_typed(goal, enumerated=enumerated)
+            if not self.beside(goal):
+                self.views.prepare(parse_goal(self.program, goal))
             answers: list[tuple[tuple[Type, ...], list[Row]]] = []
-            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal)), allowance)
+            self._as_of(at, lambda: answers.append(super(Durable, self).ask_typed(goal, enumerated=enumerated)), allowance)
             return answers[0]
 
     def ask(self, goal: str, at: int | None = None, allowance: Allowance | None = None, *, named: bool = False) -> list[Row]:
@@ -280,7 +283,8 @@ class Durable(FileDatabase):
             if at is None or at == self.tx:
                 return super().view(name)
             ensure_known(self.program, name)
-            self.views.prepare(parse_goal(self.program, self.whole(name)))
+            if name not in self.program.constrained:
+                self.views.prepare(parse_goal(self.program, self.whole(name)))
             rows: set[Row] = set()
             self._as_of(at, lambda: rows.update(super(Durable, self).view(name)), allowance)
             return rows
@@ -349,6 +353,8 @@ class Durable(FileDatabase):
 
     def reads(self, goal: str) -> set[str]:
         """The relations that a goal asks for: those of the program, not the views of what others follow."""
+        if relation := self.beside(goal):
+            return {relation}
         found = {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
         if strange := sorted(found & self.queries.names):
             raise DataError(f"there is no relation {strange[0]}", "unknown-relation")
@@ -410,8 +416,19 @@ class Durable(FileDatabase):
             why = reasons.get(self.oldest, "it changed the program")
             raise DataError(f"the state after transaction {tx} cannot be looked at: the oldest is that after {self.oldest} ({why})", "gap")
         undo = {self.homes[name]: delta.inverse() for name, delta in self.book.since(tx).items() if delta}
+        mediation = self.mediation
+        for name in mediation.parts.read if mediation is not None else ():
+            self.views.prepare(parse_goal(self.plain, self.whole(name)))
+
+        def settle(_: Mapping[str, Delta]) -> None:
+            try:
+                self.mediation = mediation and mediation.anew()
+                affordable(look)
+            finally:
+                self.mediation = mediation
+
         with self.views.within(allowance), self.queries.leaving_out(self.queries.names):
-            self.views.apply(undo, lambda _: affordable(look), keep=False)
+            self.views.apply(undo, settle, keep=False)
 
     def changes(self, since: int, until: int | None = None) -> Iterator[tuple[int, str, Delta]]:
         """What views of the program gained and lost after a transaction, in order. Raises DataError if some of it is no longer retained."""

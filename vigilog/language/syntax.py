@@ -159,7 +159,8 @@ class Declaration:
     qualifiers: tuple[str, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     frame: str = field(default="", compare=False, repr=False)
-    args: tuple[str, ...] = ()  # of a constrained relation whose facts are told as texts: the columns that they are about
+    args: tuple[str, ...] = ()  # of a constrained relation whose facts are told as texts: the columns that they are about,
+    of: tuple[Type, ...] = ()  # and their types
 
     @cached_property
     def types(self) -> tuple[Type, ...]:

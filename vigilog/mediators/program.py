@@ -48,7 +48,12 @@ from vigilog.mediators.forms import NotLinear
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.normalize import normalize
 
-UPDATES = (Attribute("id", "number", NUMBER), Attribute("insert", "boolean", BOOLEAN), Attribute("region", "symbol", SYMBOL))
+UPDATES = (
+    Attribute("id", "number", NUMBER),
+    Attribute("tx", "number", NUMBER),
+    Attribute("insert", "boolean", BOOLEAN),
+    Attribute("region", "symbol", SYMBOL),
+)
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,8 @@ class Transaction(Struct, frozen=True, forbid_unknown_fields=True):
     upsert: dict[str, list[Told]] | UnsetType = UNSET
     delete_key: dict[str, list[Told]] | UnsetType = UNSET
     update: dict[str, list[Update]] | UnsetType = UNSET
+    refresh: list[str] | UnsetType = UNSET  # domains that are asked anew
+    withdraw: list[int] | UnsetType = UNSET  # updates of views that are taken back
 
 
 class Counts(Struct, frozen=True):
@@ -155,7 +157,7 @@ class Refresh(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Overrides(Struct, frozen=True):
-    """The updates of views that were not withdrawn: `id`, `relation`, and what it inserts or deletes."""
+    """The updates of views that were not withdrawn: `id`, `tx`, `relation`, and what it inserts or deletes."""
 
     tx: int
     overrides: list[dict[str, Any]]
@@ -169,6 +171,7 @@ class View(Struct, frozen=True):
     columns: list[Column]
     key: list[str]
     strategy: str | None = None
+    constrained: bool | UnsetType = UNSET
 
 
 class ViewList(Struct, frozen=True):
@@ -186,10 +189,13 @@ class Objects(Struct, frozen=True):
 
 
 class Rowset(Struct, frozen=True):
+    """Rows; of a constrained relation facts, unless the question binds all columns."""
+
     db: str
     tx: Position
     columns: list[Column]
     rows: Rows
+    constrained: bool | UnsetType = UNSET
 
 
 class NamedRowset(Struct, frozen=True):
@@ -210,8 +216,11 @@ class Change(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A goal. Of an atom of a constrained relation `enumerate` wants the rows, if they have an end."""
+
     goal: Annotated[str, Meta(max_length=100_000, examples=['closure("a", y)'])]
     at: Position | None = None
+    enumerate: bool = False
 
 
 class Reason(Struct, frozen=True):

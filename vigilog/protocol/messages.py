@@ -27,7 +27,8 @@ S = TypeVar("S")
 MOST = 2**63 - 1
 Position = Annotated[int, Meta(ge=0, le=MOST)]  # a transaction number
 Row = tuple[Any, ...]  # as JSON has it
-Rows = Sequence[Row]
+Fact = dict[str, Any]  # a fact with conditions in the place of a row, `{"args": ["x"], "where": "x >= 5"}`
+Rows = Sequence[Row | Fact]
 Id = int | str
 TOOL = "Vigilog-Tool"  # the header in which a client says which tool it is
 
@@ -47,10 +48,11 @@ def columns_of(names: Iterable[str], types: Iterable[Type]) -> list[Column]:
 
 
 class Described(Struct, frozen=True):
-    """A view's columns, and those of them that are its key."""
+    """A view's columns, and those of them that are its key. The rows of one that is `constrained` are facts with conditions, and what changes are regions."""
 
     columns: list[Column]
     key: list[str] = []
+    constrained: bool | UnsetType = UNSET
 
 
 # -- from the client

@@ -16,10 +16,12 @@ from starlette.responses import Response
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, Refused
+from vigilog.core.facts import fact_rows
 from vigilog.core.named import objects
 from vigilog.core.reports import Report
 from vigilog.core.rows import json_rows
-from vigilog.core.values import Type, sorted_rows
+from vigilog.core.values import sorted_rows
+from vigilog.engine.mediation import FACTS
 from vigilog.engine.outcome import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.folder.positions import remembered
@@ -32,7 +34,7 @@ from vigilog.service.context import Context, answered
 from vigilog.service.entrance import rights_of
 from vigilog.service.hub import json_sides
 from vigilog.service.openapi import REFUSALS, Form, Integers, answers, takes
-from vigilog.service.slices import Channel, RowSides, paired
+from vigilog.service.slices import Channel, RowSides, Shape, paired
 from vigilog.service.spelling import read_spelled, spelled
 from vigilog.store.log import size
 
@@ -127,20 +129,20 @@ def calls(context: Context) -> APIRouter:
             return {view: protocol.Counts(*size(said)) for _, view, said in state.log.changes(tx - 1, tx)}
 
     def _preview(outcome: Outcome, rights: Rights, integers: str, form: str) -> protocol.Preview | protocol.NamedPreview:
-        def said(types: Sequence[Type], sides: RowSides, key: tuple[int, ...] = ()) -> Sides:
-            plus, minus = (spelled(types, side, integers) for side in sides)
-            return Sides(plus, minus, paired(plus, minus, key))
+        def said(shape: Shape, sides: RowSides) -> Sides:
+            plus, minus = (shape.told(side, integers) for side in sides)
+            return Sides(plus, minus, UNSET if shape.constrained else paired(plus, minus, shape.key))
 
         relations = db.program.relations
         views = {
-            name: said(relations[name].types, json_sides(delta, relations[name].types), db.program.keys.get(name, ()))
+            name: said(hub.shape(name), json_sides(delta, relations[name].types))
             for name, delta in outcome.deltas.items()
             if _shown(name, rights)
         }
         told: list[tuple[Channel, dict[str, Sides]]] = []
         for channel, changes in hub.index.touched(hub.changes_of(outcome, db.program, whole=True)).items():
             if not channel.reporting and rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
-                told.append((channel, {label: said(channel.shapes[label].types, sides) for label, sides in changes.items()}))
+                told.append((channel, {label: said(channel.shapes[label], sides) for label, sides in changes.items()}))
         rest = _conditions(outcome, rights, integers)
         if form == "objects":
             shown = {name: _by_name(relations[name].columns, sides) for name, sides in views.items()}
@@ -187,6 +189,8 @@ def calls(context: Context) -> APIRouter:
 
     def _ask(question: protocol.Question, rights: Rights, integers: str, form: str) -> protocol.Rowset | protocol.NamedRowset:
         rights.require_read(hub.reads(question.goal))
+        if relation := db.beside(question.goal):
+            return _beside(relation, question, integers)
         goal = parse_goal(db.program, question.goal)
         types = goal.declaration.types
         if question.at is None or question.at == db.tx:
@@ -199,6 +203,19 @@ def calls(context: Context) -> APIRouter:
             return protocol.NamedRowset(hub.history, tx, columns, objects(goal.columns, shown))
         return protocol.Rowset(hub.history, tx, columns, shown)
 
+    def _beside(relation: str, question: protocol.Question, integers: str) -> protocol.Rowset:
+        """What is asked of constrained relations, and of deferred ones: rows, or facts."""
+        types, rows = db.ask_typed(question.goal, question.at, limits.answer, enumerated=question.enumerate)
+        declaration = db.program.relations.get(relation)
+        tx = db.tx if question.at is None else question.at
+        if declaration is None:
+            names = db.compiled.late.relations[relation].columns if db.compiled.late is not None else ()
+            return protocol.Rowset(hub.history, tx, columns_of(names, types), spelled(types, json_rows(types, rows), integers))
+        columns = columns_of(declaration.args, declaration.of)
+        if types is not FACTS:
+            return protocol.Rowset(hub.history, tx, columns, spelled(types, json_rows(types, rows), integers))
+        return protocol.Rowset(hub.history, tx, columns, fact_rows(declaration.args, rows), True)
+
     @router.get("/why", responses=answers(protocol.Reason))
     async def why(
         request: Request, goal: Annotated[str, Query(max_length=4_000)], depth: Annotated[int, Query(ge=0, le=MOST_LEVELS)] = 1
@@ -210,6 +227,8 @@ def calls(context: Context) -> APIRouter:
 
     def _why(text: str, depth: int, rights: Rights) -> protocol.Reason:
         hub.reads(text)
+        if relation := db.beside(text):
+            raise DataError(f"{relation} has no rows in tables, so no proofs; its supports: vigilog explain --show supports", "unsupported")
         goal = parse_atom(db.program, text)
         shown = {name for name in depends_on(db.plain, goal.of_atom) | {goal.of_atom} if name in db.program.relations}
         rights.require_read(shown)  # a proof shows rows of all that the atom rests on
@@ -326,7 +345,8 @@ def _without_domains(text: str) -> None:
 def _by_name(columns: Sequence[str], sides: Sides) -> protocol.NamedSides:
     pairs = sides.modified or ()
     modified = [protocol.NamedModified(*objects(columns, (pair.old, pair.new))) for pair in pairs]
-    return protocol.NamedSides(objects(columns, sides.plus), objects(columns, sides.minus), modified or UNSET)
+    plus, minus = ([row if isinstance(row, dict) else objects(columns, [row])[0] for row in side] for side in (sides.plus, sides.minus))
+    return protocol.NamedSides(plus, minus, modified or UNSET)
 
 
 def _counts(deltas: Mapping[str, Delta]) -> dict[str, protocol.Counts]:

@@ -95,6 +95,8 @@ class Context:
 
     def columns(self, view: str) -> list[Column]:
         declaration = self.db.program.relations[view]
+        if view in self.db.program.constrained:
+            return columns_of(declaration.args, declaration.of)
         return columns_of(declaration.columns, declaration.types)
 
 

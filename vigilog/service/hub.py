@@ -335,6 +335,8 @@ class Hub:
                 hint = did_you_mean(view, outputs)
                 raise DataError(f"there is no view {view}" + (f"; {hint}" if hint else ""), "unknown-relation")
         rights.require_read(views)
+        if spec.bind and (facts := [view for view in views if view in self.db.program.constrained]):
+            raise DataError(f"{facts[0]} is constrained: its facts have conditions and no values to bind; follow all of it", "column")
         strange = [name for name in spec.bind if not any(name in relations[view].columns for view in views)]
         if strange:
             raise DataError(f"{' and '.join(views)} has no column {strange[0]}", "column")
@@ -351,6 +353,10 @@ class Hub:
             bind = {name: types[declaration.columns.index(name)].from_spelled(value) for name, value in bind.items()}
         bound = bound_columns(self.db.program, view, bind)
         return Part(view, view, tuple((column, types[column].to_json(value)) for column, value in sorted(bound.items())))
+
+    def shape(self, view: str) -> Shape:
+        """The columns of a view, as messages tell its rows."""
+        return _shape(self.db.program, Part(view, view))
 
     def _alert_part(self, spec: Subscribe, rights: Rights) -> Part:
         alerts = {alert.name: alert for alert in self.db.conditions.alerts}
@@ -559,6 +565,8 @@ def json_sides(delta: Delta, types: tuple[Type, ...], most: int | None = None) -
 
 def _shape(program: Program, part: Part) -> Shape:
     declaration = program.relations[part.relation]
+    if part.relation in program.constrained:
+        return Shape(declaration.args, declaration.of, constrained=True)
     return Shape(declaration.columns[part.hidden :], declaration.types[part.hidden :], program.keys.get(part.relation, ()))
 
 

@@ -25,8 +25,9 @@ from urllib.parse import quote, urlencode
 from msgspec import UNSET, UnsetType
 
 from vigilog.core.delta import Delta, modified
+from vigilog.core.facts import fact_rows
 from vigilog.core.values import Row, Type
-from vigilog.protocol.messages import Change, Fetch, Modified, ViewChange, write
+from vigilog.protocol.messages import Change, Described, Fetch, Modified, ViewChange, columns_of, write
 from vigilog.service.spelling import spelled
 
 if TYPE_CHECKING:
@@ -94,6 +95,16 @@ class Shape:
     columns: tuple[str, ...]
     types: tuple[Type, ...]
     key: tuple[int, ...] = ()
+    constrained: bool = False  # its rows are texts of conditions, and are told as facts
+
+    def told(self, rows: Sequence[Row], integers: str) -> Sequence[Any]:
+        """Rows as messages have them."""
+        return fact_rows(self.columns, rows) if self.constrained else spelled(self.types, rows, integers)
+
+    @property
+    def described(self) -> Described:
+        key = [self.columns[column] for column in self.key]
+        return Described(columns_of(self.columns, self.types), key, self.constrained or UNSET)
 
 
 @dataclass(eq=False)
@@ -202,7 +213,7 @@ class Slice:
         if precision == "counts":
             plus, minus = (side.rows if isinstance(side, Fetch) else len(side) for side in sides)
             return ViewChange(plus, minus)
-        came, went = (_spelled_place(side, integers) if isinstance(side, Fetch) else spelled(shape.types, side, integers) for side in sides)
+        came, went = (_spelled_place(side, integers) if isinstance(side, Fetch) else shape.told(side, integers) for side in sides)
         return ViewChange(came, went, UNSET if isinstance(came, Fetch) or isinstance(went, Fetch) else paired(came, went, shape.key))
 
 

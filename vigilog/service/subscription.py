@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from vigilog.core.errors import DataError, VigilogError
 from vigilog.engine.nested import shape_of
-from vigilog.protocol.messages import Described, ErrorBody, Id, Progress, Snapshot, Stale, Subscribe, Subscribed, columns_of, write
+from vigilog.protocol.messages import ErrorBody, Id, Progress, Snapshot, Stale, Subscribe, Subscribed, write
 from vigilog.service.access import Rights
 from vigilog.service.background import Mistake
 from vigilog.service.slices import Channel, Slice, netted
@@ -240,10 +240,7 @@ class Subscription:
         return answer.tx
 
     def _subscribed(self, tx: int) -> Subscribed:
-        views = {
-            label: Described(columns_of(shape.columns, shape.types), [shape.columns[column] for column in shape.key])
-            for label, shape in self.channel.shapes.items()
-        }
+        views = {label: shape.described for label, shape in self.channel.shapes.items()}
         frame = shape_of(self.hub.db.program, self.spec.frame).json() if self.spec.frame is not None else {}
         return Subscribed(self.hub.history, tx, views, frame)
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query
+from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from vigilog.core import extras
 from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.facts import fact_rows
 from vigilog.core.named import objects
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
@@ -58,6 +60,7 @@ def views(context: Context) -> APIRouter:
                 context.columns(name),
                 [db.program.relations[name].columns[column] for column in db.program.keys.get(name, ())],
                 db.strategies[name].name if name in db.strategies else None,
+                name in db.program.constrained or UNSET,
             )
             for name in db.outputs
             if rights.may_read(name)
@@ -80,6 +83,9 @@ def views(context: Context) -> APIRouter:
         if nested:
             return await _objects(rights, view, at, _bound(view, request), integers)
         rights.require_read(db.reads_of(view))
+        if view in db.program.constrained:
+            tx, facts = await hub.read(_facts, view, at)
+            return answered(Rowset(hub.history, tx, context.columns(view), facts, True))
         bind, columns = context.bind(view, request.query_params), context.columns(view)[skip:]
         async with hub.first:
             if as_arrow(request):
@@ -94,6 +100,10 @@ def views(context: Context) -> APIRouter:
                 return answered(Rowset(hub.history, at, columns, shown))
             answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers, rows == "objects")
             return StreamingResponse(_json(answer, columns), media_type="application/json")
+
+    def _facts(view: str, at: int | None) -> tuple[int, list[dict[str, Any]]]:
+        with db.lock:
+            return db.tx if at is None else at, fact_rows(db.program.relations[view].args, sorted(db.view(view, at, limits.answer)))
 
     def _bound(view: str, request: Request) -> dict[str, Any]:
         """Values of a view frame's parameters."""
@@ -170,13 +180,16 @@ def views(context: Context) -> APIRouter:
         context.view(view)
         rights.require_read(db.reads_of(view))
         bind = context.bind(view, request.query_params)
-        if as_arrow(request):
+        if as_arrow(request) and view not in db.program.constrained:
             table = await hub.read(hub.outbox.table, view, tx, bound_columns(db.program, view, bind), skip)
             return StreamingResponse(_stream(table, tx), media_type=ARROW)
         return answered(await hub.read(_change, view, bind, tx, skip, integers))
 
     def _change(view: str, bind: dict[str, Any], tx: int, skip: int, integers: str) -> Change:
         part, types = hub.part(view, bind), db.program.relations[view].types[skip:]
+        if view in db.program.constrained:
+            args = db.program.relations[view].args
+            return Change(tx, *(fact_rows(args, rows) for rows in hub.outbox.change(view, tx).values()))
         plus, minus = (spelled(types, [row[skip:] for row in part.of(rows)], integers) for rows in hub.outbox.change(view, tx).values())
         return Change(tx, plus, minus)
 

@@ -1,6 +1,6 @@
 """Updates of views whose rows are ground: for each row the latest update decides; where there is none, the rules do.
 
-Beside an updatable relation p there are three relations that transactions change, and no rule: the list of its updates, the rows that the latest put in (`p_in`), and those that the latest took out (`p_out`).
+Beside an updatable relation p there are three relations that transactions change, and no rule: the list of its updates, each with its transaction, the rows that the latest put in (`p_in`), and those that the latest took out (`p_out`).
 
 >>> from vigilog.language.parser import parse
 >>> from vigilog.language.printer import show
@@ -8,7 +8,7 @@ Beside an updatable relation p there are three relations that transactions chang
 >>> print(show(program))
 .decl b(x: number)
 .decl p(x: number) updatable
-.decl p_updates(id: number, insert: boolean, x: number)
+.decl p_updates(id: number, tx: number, insert: boolean, x: number)
 .decl p_in(x: number)
 .decl p_out(x: number)
 p(x) :- b(x), !p_out(x).
@@ -22,6 +22,8 @@ from dataclasses import dataclass, replace
 from vigilog.core.values import BOOLEAN, NUMBER
 from vigilog.language.syntax import Atom, Attribute, Negation, Program, Rule, Variable, is_fact
 from vigilog.rewriting.naming import Naming
+
+SAID = 3  # columns of a list of updates that come before what is told: id, transaction, insert
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ def updatable(program: Program) -> tuple[Program, dict[str, Told]]:
         declaration = program.relations[name]
         listed = (
             Attribute(_free("id", declaration.columns), "number", NUMBER),
+            Attribute(_free("tx", declaration.columns), "number", NUMBER),
             Attribute(_free("insert", declaration.columns), "boolean", BOOLEAN),
         )
         declarations.append(replace(declaration, relation=beside.updates, attributes=(*listed, *declaration.attributes), qualifiers=()))
