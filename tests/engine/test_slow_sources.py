@@ -262,10 +262,10 @@ def test_watch_tells_a_refresh_by_itself_between_the_lines(tmp_path: Path, servi
 
 
 def test_recursion_that_makes_ever_new_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from vigilog.engine import sources, step
+    from vigilog.engine import rounds, sources
 
     monkeypatch.setattr(sources, "MOST_ROUNDS", 150)
-    monkeypatch.setattr(step, "FOLLOWING_ROUNDS", 150)
+    monkeypatch.setattr(rounds, "FOLLOWING_ROUNDS", 150)
     (tmp_path / "numbers.py").write_text("def succ(x: int) -> int:\n    return x + 1\n")
     text = f"""
 .domain g(kind=python, module="numbers", beside="{tmp_path}")

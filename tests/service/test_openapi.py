@@ -114,7 +114,7 @@ def test_every_call_of_the_protocol_is_described(served: Served) -> None:
 
 
 def test_the_operations_of_a_transaction_are_described() -> None:
-    assert set(Transaction.__struct_fields__) == set(OPERATIONS)
+    assert set(Transaction.__struct_fields__) == {*OPERATIONS, "refresh", "withdraw"}
 
 
 def test_what_a_call_takes_need_not_say_that_it_is_json(served: Served) -> None:

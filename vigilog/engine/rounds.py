@@ -35,9 +35,9 @@ class Rounds:
         """Goes on until nothing follows. Raises VigilogError if that has no end, or if those who answer do not agree."""
         rounds, change, unseen = 0, self.net, self.net
         while True:
-            most, moved = FOLLOWING_ROUNDS, self._kept(change)
+            most, code, moved = FOLLOWING_ROUNDS, "rounds", self._kept(change)
             if moved is None:  # what follows of necessity is there; now those may look who answer of their own will
-                moved = self._fired(unseen)
+                code, moved = "cascade", self._fired(unseen)
                 rounds = 0 if moved is not None else rounds  # triggers count their own
                 if moved is None and (moved := self._answered(unseen)) is not None:
                     most = self.db.cascade
@@ -46,7 +46,7 @@ class Rounds:
                 return
             rounds += 1
             if rounds > most:
-                raise DataError(f"changes follow from each other for more than {most} rounds", "cascade")
+                raise DataError(f"changes follow from each other for more than {most} rounds", code)
             change = self._maintained(moved)
             self.net, unseen = self.net.then(change), unseen.then(change)
 

@@ -11,7 +11,8 @@ columns; no condition is `true`. Integers have neither `<` nor `>`. Equal conjun
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ from vigilog.language.syntax import (
 from vigilog.mediators.conditions import conjunction, said
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.forms import MIRRORED, OPPOSITE, NotLinear, compared
-from vigilog.mediators.reduction import tightened
+from vigilog.mediators.reduction import reduced, tightened
 from vigilog.mediators.regions import minus
 from vigilog.mediators.solver import Solver, Unsolved
 from vigilog.mediators.tests import Computed, Linear, Test
@@ -46,20 +47,25 @@ from vigilog.mediators.tests import Computed, Linear, Test
 
 def where(part: Conjunction) -> str:
     """The text of a conjunction's conditions."""
-    guards = {guard for test in part.tests for guard in _guards(test, part.runs)}
+    guards = {guard for test in part.tests for guard in _guards(test, part)}
     tests = [test for test in part.tests if test not in guards]
-    runs = _stated(part.runs, tests)
+    runs = _stated(part.runs, tests, part.tests)
     found = [text for name, some in runs.items() for text in _column(name, some)]
-    found += sorted(shown_test(test, part.runs) for test in tests)
+    found += sorted(shown_test(test, part.runs, part.tests) for test in tests)
     return ", ".join(found) if found else "true"
 
 
-def _stated(runs: Mapping[str, Runs], tests: list[Test]) -> dict[str, Runs]:
+def _stated(runs: Mapping[str, Runs], tests: list[Test], beside: Collection[Test]) -> dict[str, Runs]:
     """The values that are to be said of each column: an end is left out that a test implies, by what is said of the others."""
     said_ = dict(runs)
     for name, some in runs.items():
         for test in tests:
-            if name in test.names and isinstance(test, Linear) and some.axis.most is not None and not as_comparison(test, runs).negated:
+            if (
+                name in test.names
+                and isinstance(test, Linear)
+                and some.axis.most is not None
+                and not as_comparison(test, runs, beside).negated
+            ):
                 bounds = tightened(test, {**said_, name: some.axis.all})
                 if isinstance(bounds, dict) and name in bounds and bounds[name]:
                     said_[name] = _open(said_[name], bounds[name])
@@ -118,14 +124,14 @@ def _constant(runs: Runs, place: Place) -> str:
     return f'"{runs.axis.type.text(value)}"' if runs.axis.type.kind in ("date", "timestamp") else show_constant(value)
 
 
-def shown_test(test: Test, runs: Mapping[str, Runs]) -> str:
+def shown_test(test: Test, runs: Mapping[str, Runs], beside: Collection[Test] = ()) -> str:
     """A test as a comparison."""
     match test:
         case Computed():
             text = f"{show_term(test.left)} {test.op} {show_term(test.right)}"
             return text if test.positive else f"!({text})"
         case Linear():
-            found = as_comparison(test, runs)
+            found = as_comparison(test, runs, beside)
             text = f"{show_term(found.left)} {found.op} {show_term(found.right)}"
             return f"!({text})" if found.negated else text
 
@@ -137,8 +143,51 @@ class Comparison(NamedTuple):
     negated: bool = False  # its complement is meant
 
 
-def as_comparison(test: Linear, runs: Mapping[str, Runs]) -> Comparison:
-    """A linear test as terms of 64 bits: what has a positive factor on the left, the rest on the right, or everything on the left."""
+def as_comparison(test: Linear, runs: Mapping[str, Runs], beside: Collection[Test] = ()) -> Comparison:
+    """A linear test as terms of 64 bits, which have values wherever the test may hold, as the values of columns and the tests beside it say; if none of the usual ways to write it has, its complement's complement."""
+    plain = _plain(test, runs)
+    if plain.negated or test.op == "=" or _has_values(plain, runs, beside):
+        return plain
+    if test.op == "!=":
+        equal = _plain(replace(test, op="="), runs)
+        return Comparison("=", equal.left, equal.right, negated=True)
+    for name, factor in test.terms:
+        rest = [(other, times) for other, times in test.terms if other != name]
+        if abs(factor) == 1 and len(rest) == 1 and rest[0][1] == factor and test.bound == 0:
+            one, other = (Variable(each, runs[each].axis.type) for each in (name, rest[0][0]))
+            negative = Functor("-", (Constant(0, one.type), one), one.type)
+            moved = Comparison("<=", negative, other) if factor < 0 else Comparison("<=", other, negative)
+            if _has_values(moved, runs, beside):
+                return moved
+    opposite = _plain(replace(test, terms=tuple((name, -factor) for name, factor in test.terms), bound=-test.bound - 1), runs)
+    return Comparison(opposite.op, opposite.left, opposite.right, negated=True) if not opposite.negated else plain
+
+
+def _has_values(comparison: Comparison, runs: Mapping[str, Runs], beside: Collection[Test]) -> bool:
+    """Whether the terms of a comparison have values in 64 bits wherever something else does not exclude it."""
+
+    def implied(guard: object) -> bool:
+        match guard:
+            case Linear():
+                left = reduced(guard, runs)
+                return any(_implies(test, guard) for test in beside) or (not isinstance(left, Linear) and implied(left))
+            case (str() as name, Runs() as some):
+                return runs[name] <= some
+            case _:
+                return guard is True
+
+    return all(map(implied, compared(comparison.op, comparison.left, comparison.right)[1:]))
+
+
+def _implies(test: Test, guard: Linear) -> bool:
+    """Whether a test has the same terms, and a bound that is no wider."""
+    return (
+        isinstance(test, Linear) and test.terms == guard.terms and guard.op == "<=" and test.op in ("=", "<=") and test.bound <= guard.bound
+    )
+
+
+def _plain(test: Linear, runs: Mapping[str, Runs]) -> Comparison:
+    """A linear test with what has a positive factor on the left, and the rest on the right, or everything on the left."""
     types = {name: runs[name].axis.type for name, _ in test.terms}
     type_ = next(iter(types.values()))
     above = [(Variable(name, types[name]), factor) for name, factor in test.terms if factor > 0]
@@ -174,10 +223,10 @@ def _sum(terms: list[tuple[Variable, int]], constant: int, type_: Type) -> Term:
     return found
 
 
-def _guards(test: Test, runs: Mapping[str, Runs]) -> Iterator[Test]:
+def _guards(test: Test, part: Conjunction) -> Iterator[Test]:
     """The tests that come back by themselves when a test is read again."""
     if isinstance(test, Linear):
-        found = as_comparison(test, runs)
+        found = as_comparison(test, part.runs, part.tests)
         known = [] if found.negated else compared(found.op, found.left, found.right)[1:]
         yield from (guard for guard in known if isinstance(guard, Linear) and guard != test)
 

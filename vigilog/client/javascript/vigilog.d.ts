@@ -95,6 +95,15 @@ export interface Preview {
   readonly triggered?: Triggered;
 }
 
+/** A fact of a constrained view: all rows of these columns for which the conditions hold. What such a view gains and loses are regions of rows, told as facts. */
+export interface Fact {
+  readonly args: readonly string[];
+  readonly where: string;
+}
+
+/** Whether a row is an instance of a fact. */
+export function covers(fact: Fact, columns: readonly Column[], row: Row): boolean;
+
 /** Makes objects of rows, for columns as messages describe them. */
 export function namer(columns: readonly Column[]): (row: Row) => NamedRow;
 
@@ -290,6 +299,8 @@ export class View<R extends Row = Row> implements Iterable<R> {
   readonly size: number;
   columns(name?: string): readonly Column[];
   rows(name?: string): R[];
+  /** Whether a row is in the view; of a constrained one, whose rows are facts, whether they cover it. */
+  has(row: Row, name?: string): boolean;
   [Symbol.iterator](): IterableIterator<R>;
   snapshot(): Position & { views: Record<string, R[]> };
   onPlus(callback: NonNullable<Callbacks<R>["onPlus"]>): Stop;

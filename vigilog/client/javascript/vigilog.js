@@ -442,6 +442,8 @@ export class View {
   #columns = {};
   #copies = {}; // of each view, rows by their exact JSON text
   #coming = {}; // the same while a first answer comes in
+  #facts = {}; // of each constrained view, facts by their conditions, with how often each counts
+  #views = {}; // as the server describes them
   #callbacks = { plus: new Set(), minus: new Set(), change: new Set() };
   #waiting = new Set();
   #error;
@@ -464,6 +466,18 @@ export class View {
   columns(name) { return this.#columns[this.#name(name)]; }
   rows(name) { return [...this.#copy(name).values()]; }
   [Symbol.iterator]() { return this.#copy().values(); }
+
+  /**
+   * Whether a row is in a view. The rows of a constrained one are facts, `{args, where}`, and its changes are regions: a fact of the first answer and one that came count one, one that
+   * went counts one less, and a row is in the view if the facts that cover it count more than nothing.
+   */
+  has(row, name) {
+    const view = this.#name(name);
+    if (!this.#views[view]?.constrained) return this.#copies[view].has(JSON.stringify(row));
+    let count = 0;
+    for (const { fact, number } of this.#facts[view].values()) if (covers(fact, this.#columns[view], row)) count += number;
+    return count > 0;
+  }
 
   /** All rows of all views, and the one position that they are of. */
   snapshot() { return { ...this.position, views: mapped(this.#copies, (copy) => [...copy.values()]) }; }
@@ -511,7 +525,7 @@ export class View {
   }
 
   async #apply(event) {
-    if (event.kind === "subscribed") this.#columns = mapped(event.views, ({ columns }) => columns);
+    if (event.kind === "subscribed") [this.#views, this.#columns] = [event.views, mapped(event.views, ({ columns }) => columns)];
     if (event.kind === "stale") this.behind = event.behind;
     const tells = this.position || this.#first;
     const changes = event.kind === "snapshot" ? this.#take(event) : event.kind === "change" ? this.#change(event) : {};
@@ -528,20 +542,35 @@ export class View {
       for (const row of some) this.#coming[name].set(JSON.stringify(row), read(row));
     }
     if (!last) return {};
-    const [old, coming] = [this.#copies, this.#coming];
+    const [old, coming, before] = [this.#copies, this.#coming, this.#facts];
     this.#copies = coming;
+    this.#facts = mapped(coming, (copy) => new Map([...copy.values()].map((fact) => [fact.where, { fact, number: 1 }])));
     const without = (some = new Map(), others = new Map()) => [...some].flatMap(([key, row]) => (others.has(key) ? [] : [row]));
-    return mapped(coming, (_, name) => ({ plus: without(coming[name], old[name]), minus: without(old[name], coming[name]) }));
+    return mapped(coming, (_, name) => this.#views[name]?.constrained ? difference(before[name], this.#facts[name]) : ({ plus: without(coming[name], old[name]), minus: without(old[name], coming[name]) }));
   }
 
   #change(event) {
     return mapped(event.views ?? { [this.#name()]: event }, ({ plus = [], minus = [], modified }, name) => {
       const copy = this.#copies[name];
+      if (this.#views[name]?.constrained) return this.#count(name, plus, minus);
       const change = readChange({ plus, minus, modified }, reader(this.#columns[name], this.#integers));
       for (const row of minus) copy.delete(JSON.stringify(row));
       plus.forEach((row, place) => copy.set(JSON.stringify(row), change.plus[place]));
       return change;
     });
+  }
+
+  #count(name, plus, minus) {
+    const facts = this.#facts[name];
+    for (const [side, by] of [[plus, 1], [minus, -1]]) {
+      for (const fact of side) {
+        const number = (facts.get(fact.where)?.number ?? 0) + by;
+        if (number) facts.set(fact.where, { fact, number });
+        else facts.delete(fact.where);
+      }
+    }
+    this.#copies[name] = new Map([...facts.values()].flatMap(({ fact, number }) => (number > 0 ? [[JSON.stringify(fact), fact]] : [])));
+    return { plus, minus };
   }
 
   async #tell({ tx, since }, changes) {
@@ -564,7 +593,7 @@ export function reader(columns = [], integers) {
   const read = { number: Number, bigint: BigInt }[integers];
   const places = read ? columns.map(({ type }) => cellReader(type, read)) : [];
   if (!places.some(Boolean)) return (row) => row;
-  return (row) => row.map((cell, place) => (places[place] ? places[place](cell) : cell));
+  return (row) => !Array.isArray(row) ? row : row.map((cell, place) => (places[place] ? places[place](cell) : cell));
 }
 
 /** How a cell of a type is read, if there are integers in it: `set<(symbol, number)>` is an array of arrays. */
@@ -642,4 +671,104 @@ function sleep(milliseconds, signal) {
 /** crypto.randomUUID is kept from pages that came by plain http; this is not. */
 function randomKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** What changes one way of counting facts into another. */
+function difference(before = new Map(), now = new Map()) {
+  const more = (some, others) => [...some.values()].filter(({ fact, number }) => number > (others.get(fact.where)?.number ?? 0)).map(({ fact }) => fact);
+  return { plus: more(now, before), minus: more(before, now) };
+}
+
+const TOKEN = /\s*("(?:[^"\\]|\\.)*"|\d+(?:\.\d+)?(?:e[+-]?\d+)?u?|[A-Za-z_?][\w?]*|<=|>=|!=|[<>=!(),+\-*/%])/y;
+const COMPARED = { "=": (n) => n === 0, "!=": (n) => n !== 0, "<": (n) => n < 0, "<=": (n) => n <= 0, ">": (n) => n > 0, ">=": (n) => n >= 0 };
+const ESCAPES = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", f: "\f", v: "\v" };
+
+/** Whether a row is an instance of a fact: whether its conditions hold. What has no value (overflow, division by zero) is false. */
+export function covers({ args, where }, columns, row) {
+  const tokens = [];
+  TOKEN.lastIndex = 0;
+  for (let found; TOKEN.lastIndex < where.trimEnd().length; tokens.push(found[1])) {
+    if (!(found = TOKEN.exec(where))) throw new VigilogError({ code: "where", message: `this client cannot read the conditions ${where}` });
+  }
+  const types = Object.fromEntries(args.map((name, place) => [name, columns[place].type]));
+  const values = Object.fromEntries(args.map((name, place) => [name, comparable(row[place], types[name])]));
+  let place = 0;
+  const take = (wanted) => {
+    if (place >= tokens.length || (wanted && tokens[place] !== wanted)) throw new VigilogError({ code: "where", message: `this client cannot read the conditions ${where}` });
+    return tokens[place++];
+  };
+  const conjunction = () => {
+    let holds = condition();
+    while (tokens[place] === ",") {
+      take();
+      holds = condition() && holds;
+    }
+    return holds;
+  };
+  const condition = () => {
+    if (tokens[place] === "!") {
+      take(), take("(");
+      const inner = conjunction();
+      take(")");
+      return !inner;
+    }
+    if (tokens[place] === "true" && (tokens.length === place + 1)) return take() === "true";
+    const type = types[tokens.slice(place).find((token) => token in types)];
+    const left = sum(type);
+    const compare = COMPARED[take()];
+    const right = sum(type);
+    return left !== null && right !== null && compare(order(left, right));
+  };
+  const chain = (operators, part) => (type) => {
+    let found = part(type);
+    while (operators.includes(tokens[place])) found = applied(take(), found, part(type), type);
+    return found;
+  };
+  const factor = (type) => {
+    const token = take();
+    if (token === "(") {
+      const inner = sum(type);
+      take(")");
+      return inner;
+    }
+    if (token === "-") return /^\d/.test(tokens[place]) ? constant("-" + take(), type) : applied("-", 0n, factor(type), type);
+    return token in types ? values[token] : constant(token, type);
+  };
+  const product = chain(["*", "/", "%"], factor);
+  const sum = chain(["+", "-"], product);
+  const found = conjunction();
+  if (place < tokens.length) take("");
+  return found;
+}
+
+function constant(token, type) {
+  const text = token.startsWith('"') ? token.slice(1, -1).replace(/\\(U[0-9a-fA-F]{8}|.)/g, (_, said) => (said.length > 1 ? String.fromCodePoint(parseInt(said.slice(1), 16)) : (ESCAPES[said] ?? said))) : token;
+  return comparable(text, type);
+}
+
+/** A value, or its text, as something that `order` compares: integers and decimals are exact. */
+function comparable(value, type) {
+  if (type === "number" || type === "unsigned") return BigInt(String(value).replace(/u$/, ""));
+  if (type === "float") return Number(value);
+  if (type === "boolean") return String(value) === "true" ? 1 : 0;
+  if (type.startsWith("decimal")) {
+    const [, sign, whole, part = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d*))?(?:e([+-]?\d+))?$/.exec(String(value));
+    return BigInt(sign + whole + part.padEnd(60, "0").slice(0, 60)) * 10n ** BigInt(Math.max(0, Number(exponent)));
+  }
+  return type === "timestamp" ? String(value).replace(" ", "T").replace(/Z$/, "") : String(value);
+}
+
+/** Less than, equal to or more than 0; texts go by code point. */
+function order(one, other) {
+  if (typeof one !== "string") return one < other ? -1 : one > other ? 1 : 0;
+  const [left, right] = [[...one], [...other]];
+  const place = left.findIndex((character, at) => character !== right[at]);
+  if (place < 0) return left.length - right.length;
+  return place >= right.length ? 1 : left[place].codePointAt(0) - right[place].codePointAt(0);
+}
+
+function applied(operator, one, other, type) {
+  if (one === null || other === null || ("/%".includes(operator) && other === 0n)) return null;
+  const found = { "+": () => one + other, "-": () => one - other, "*": () => one * other, "/": () => one / other, "%": () => one % other }[operator]();
+  return found === (type === "unsigned" ? BigInt.asUintN(64, found) : BigInt.asIntN(64, found)) ? found : null;
 }
