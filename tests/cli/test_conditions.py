@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from vigilog.cli.main import app
-from vigilog.core.errors import UsageError
+from vigilog.core.delta import Delta
+from vigilog.core.errors import Refused, UsageError
+from vigilog.engine.watch import watch
+from vigilog.folder.opening import open_program
 
 PROGRAM = """
 .decl stock(item: symbol, n: number)
@@ -72,3 +76,59 @@ def test_a_data_folder_says_what_is_violated_and_takes_a_number_of_rounds(folder
     assert status == 0 and json.loads(told)["tx"] == 1
     with pytest.raises(UsageError, match="give it to vigilog serve"):
         CliRunner().invoke(app, ["tell", "http://127.0.0.1:1", json.dumps(MANY), "--cascade", "40"], catch_exceptions=False)
+
+
+def test_what_if_tells_alerts_triggered_rows_and_the_refusal(folder: Path) -> None:
+    program = PROGRAM + '.alert low(key=item, message="{item}!")\n'
+    (folder / "p.dl").write_text(program)
+    given = (str(folder / "p.dl"), json.dumps({"insert": {"stock": [["a", 2]], "gone": [["a", 1]]}}), "-F", str(folder))
+    status, told, _ = vigilog("what-if", *given)
+    assert status == 0 and json.loads(told) == {
+        "views": {},
+        "alerts": [{"alert": "low", "state": "satisfied", "row": ["a", 2], "message": "a!"}],
+        "triggered": {"orders": {"insert": [["a", 2]], "delete": []}},
+    }
+    status, told, _ = vigilog("what-if", given[0], json.dumps({"insert": {"stock": [["b", -1]]}}), *given[2:])
+    error = json.loads(told)["error"]
+    assert status == 1 and error["rows"] == [["b"]] and error["why"]
+    with open_program(program, {"stock": [("nut", 9)]}) as db:
+        would = db.what_if(insert={"stock": [("a", 2)], "gone": [("a", 1)]})
+        assert would == {} and [report.row for report in would.alerts] == [("a", 2)]
+        assert would.triggered == {"orders": Delta(frozenset({("a", 2)}))} and db.rows("orders") == set()
+        with pytest.raises(Refused, match="bad is violated"):
+            db.what_if(insert={"stock": [("b", -1)]})
+
+
+def test_what_is_due_is_told_with_the_next_line_even_if_that_is_refused() -> None:
+    program = ".decl a(x: number)\n.alert a(for=60)\n.decl no(x: number)\nno(x) :- a(x), x < 0.\n.constraint no\n"
+    with open_program(program, {}) as db:
+        now = [100.0]
+        db.clock = lambda: now[0]
+
+        def lines() -> Iterator[str]:
+            for row in (1, -1, 2, 3):
+                yield json.dumps({"insert": {"a": [[row]]}})
+                now[0] += 50
+
+        told = list(watch(db, lines()))
+    said = [(answer["tx"], "error" in answer, [alert["row"] for alert in answer.get("alerts", [])]) for answer in told]
+    assert said == [(1, False, []), (2, True, []), (3, False, [[1]]), (4, False, [])]
+    with open_program(program, {}) as db:
+        now = [100.0]
+        db.clock = lambda: now[0]
+        db.take({"insert": {"a": [(1,)]}})
+        now[0] += 100
+        assert [answer.get("alerts", [])[0]["row"] for answer in watch(db, ['{"insert": {"a": [[-1]]}}'])] == [[1]]
+
+
+def test_what_held_long_enough_is_reported_before_it_ceases() -> None:
+    """Although nobody looked at the clock in between."""
+    with open_program(".decl a(x: number)\n.alert a(for=60)\n", {}) as db:
+        told: list[tuple[str, Any]] = []
+        db.step.listeners.append(lambda outcome: told.extend((report.state, report.row) for report in outcome.alerts))
+        now = [100.0]
+        db.clock = lambda: now[0]
+        db.take({"insert": {"a": [(1,)]}})
+        now[0] += 61
+        db.take({"delete": {"a": [(1,)]}})
+        assert told == [("satisfied", (1,)), ("ceased", (1,))]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conditions.model import Model, Refusal
-from tests.engine.test_changes import CASES, accept, applied, opened, told_lines
+from tests.engine.test_changes import CASES, WISHES, accept, applied, opened, told_lines
 from tests.golden import Case
 from vigilog.core.errors import VigilogError
 from vigilog.engine.places import inputs
@@ -19,7 +19,8 @@ from vigilog.folder.durable import Durable
 from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 
-WITH_CONDITIONS = [case for case in CASES if any(f"\n.{kind} " in case.program for kind in ("alert", "constraint", "trigger"))]
+DIRECTIVES = ("\n.alert ", "\n.constraint ", "\n.trigger ")
+WITH_CONDITIONS = [case for case in CASES if str(case).startswith("conditions-") or any(word in case.program for word in DIRECTIVES)]
 
 
 @pytest.mark.parametrize("case", WITH_CONDITIONS, ids=str)
@@ -42,7 +43,7 @@ def test_the_model_says_the_same(case: Case, tmp_path: Path) -> None:
         accept(case)
 
 
-@pytest.mark.parametrize("strategy", ["auto", "external", "materialized", "counted"])
+@pytest.mark.parametrize("strategy", WISHES)
 @pytest.mark.parametrize("case", WITH_CONDITIONS, ids=str)
 def test_on_a_data_folder(case: Case, strategy: str, tmp_path: Path) -> None:
     """Opened anew after every transaction; what is refused leaves every table as it was."""

@@ -66,7 +66,10 @@ def test_time_is_kept(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 plus = {(chance.randint(0, 2), chance.randint(0, 5)) for _ in range(chance.randint(0, 2))}
                 minus = set(chance.sample(sorted(rows), min(len(rows), chance.randint(0, 2)))) - plus
                 rows = rows - minus | plus
+                before = db.tx
                 outcome = db.take({"insert": {"a": sorted(plus)}, "delete": {"a": sorted(minus)}})
+                late = [said for tx, said in db.reports(before) if tx < outcome.tx or not outcome.changes]
+                assert {(said["state"], said["row"][0]) for said in late} == model.due(None, now[0]), "what was due comes first"
                 assert told(outcome.alerts) == model.turn({key for key, value in rows if value > 2}, now[0])
     finally:
         db.close()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -99,3 +103,24 @@ def test_an_alert_is_followed_over_a_lost_connection_and_a_restart(stock: Served
             client.alerts("lwo")
         with pytest.raises(DataError, match="low has no column items"):
             client.alerts("low", bind={"items": "x"})
+
+
+@pytest.mark.apart
+def test_an_alert_is_followed_on_the_command_line(stock: Served) -> None:
+    stock.tell(upsert={"stock": [["nut", 3], ["pin", 1]]})
+    follow = [sys.executable, "-m", "vigilog.cli.main", "subscribe", stock.url]
+    once = subprocess.run(
+        [*follow, "low", "--alert", "--once", "--bind", "item=nut"], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(once.stdout) == {"tx": 1, "views": {"low": {"plus": [["nut", 3]], "minus": []}}}
+    with subprocess.Popen([*follow, "more", "--alert", "--from", "0", "--name", "pager"], stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        said = [json.loads(following.stdout.readline())["alert"] for _ in range(2)]
+        assert [(one["alert"], one["state"], one["row"], one["proofs"]) for one in said] == [
+            ("more", "satisfied", ["nut", 3], 1),
+            ("more", "satisfied", ["pin", 1], 1),
+        ]
+        following.send_signal(signal.SIGINT)
+        following.wait(60)
+    with connect(stock.url) as client:
+        assert [(found["name"], found["tx"]) for found in client.subscriptions()] == [("pager", 1)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vigilog.core.errors import DataError, Stopped, UsageError
+from vigilog.core.errors import DataError, Refused, Stopped, UsageError
 from vigilog.rewriting.maintenance.strategies import AUTO, STRATEGIES
 
 if TYPE_CHECKING:
@@ -163,6 +163,16 @@ def print_rows(types: tuple[Type, ...], rows: Collection[Row], shown: Progress) 
         ordered = watch.counted(ordered, len(rows))
     for row in ordered:
         print("\t".join(row_text(types, row)) if row else "true")
+
+
+@contextmanager
+def told_refusal() -> Iterator[None]:
+    """What would refuse a transaction is an answer, too: it is printed with all its members, beside the message on standard error."""
+    try:
+        yield
+    except Refused as refused:
+        print(to_line({"error": refused.json()}), flush=True)
+        raise
 
 
 def to_line(answer: dict[str, Any]) -> str:

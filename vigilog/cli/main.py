@@ -39,6 +39,7 @@ from vigilog.cli.arguments import (
     opened,
     print_rows,
     to_line,
+    told_refusal,
 )
 from vigilog.cli.progress import progress
 from vigilog.conditions import MOST_ROUNDS
@@ -265,7 +266,8 @@ def what_if(
 
     given = parse_transaction(sys.stdin.read() if transaction == "-" else transaction)
     with progress() as shown, opened(Path(program), facts, strategy, shown.report) as database:
-        outcome = database.take(given, keep=False)
+        with told_refusal():
+            outcome = database.take(given, keep=False)
         shown.rest()
         print(to_line(outcome_json(database.program, outcome)))
 

@@ -23,6 +23,7 @@ from vigilog.cli.arguments import (
     pairs,
     print_rows,
     to_line,
+    told_refusal,
 )
 from vigilog.cli.progress import Progress, progress
 from vigilog.core.errors import DataError, UsageError
@@ -53,6 +54,7 @@ class Precision(StrEnum):
         "vigilog subscribe http://127.0.0.1:8080 closure --bind x=a",
         "vigilog subscribe http://127.0.0.1:8080 closure degree --every 1 --coalesce",
         "vigilog subscribe ./data closure --from 17",
+        "vigilog subscribe http://127.0.0.1:8080 shortage --alert --name pager",
     )
 )
 def subscribe(
@@ -80,6 +82,7 @@ def subscribe(
         float | None, typer.Option(metavar="SECONDS", help="Say so if changes come later than that.", show_default=False)
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Only the first answer.")] = False,
+    alert: Annotated[bool, typer.Option("--alert", help="VIEW is an alert of a server: the rows that hold, then each report.")] = False,
     as_json: Annotated[bool, typer.Option("--json/--text", help="A JSON line a message, or a line a row.")] = True,
     facts: ProgramFactsOption = None,
     token: TokenOption = None,
@@ -104,8 +107,10 @@ def subscribe(
             if once and (since is not None or name):
                 raise UsageError("--once prints a first answer, which --from and --name leave out")
             with connect(place, token) as client:
-                _follow(client, view, bound, once=once, as_json=as_json, since=since, db=db, name=name, **quality)
+                _follow(client, view, bound, alert=alert, once=once, as_json=as_json, since=since, db=db, name=name, **quality)
             return
+        if alert:
+            raise UsageError("only a server has --alert; vigilog log shows what alerts have reported")
         if name or db or coalesce or precision is not Precision.rows or any((every, changes, within, max_staleness)) or not as_json:
             raise UsageError("only a server has --name, --db, --text and qualities of service")
         from vigilog.folder.following import subscribed
@@ -116,11 +121,14 @@ def subscribe(
                 print(to_line(answer), flush=True)
 
 
-def _follow(client: Client, view: list[str], bound: dict[str, str], *, once: bool, as_json: bool, **wishes: Any) -> None:
-    from vigilog.client import Change, Disconnected, Snapshot
+def _follow(client: Client, view: list[str], bound: dict[str, str], *, alert: bool, once: bool, as_json: bool, **wishes: Any) -> None:
+    from vigilog.client import Alert, Change, Disconnected, Snapshot
 
     what = view if len(view) > 1 else view[0]
-    with client.subscribe(what, bind=client.bound(view, bound), **wishes) as changes:
+    if alert and not isinstance(what, str):
+        raise UsageError("one alert at a time is followed")
+    follow = client.alerts if alert else client.subscribe
+    with follow(what, bind=client.bound(view, bound), **wishes) as changes:  # type: ignore[arg-type]  # an alert has one name
         last: Event | None = None
         try:
             for event in changes.events():
@@ -133,7 +141,7 @@ def _follow(client: Client, view: list[str], bound: dict[str, str], *, once: boo
                     break
         finally:  # Ctrl-C may come when a line is out and not yet acknowledged, which the next event does
             sys.stdout.flush()
-            if wishes["name"] and isinstance(last, Change | Snapshot):
+            if wishes["name"] and (isinstance(last, Change | Snapshot) or (isinstance(last, Alert) and not last.left)):
                 changes.ack(last.tx)
 
 
@@ -165,7 +173,7 @@ def why(url: str, token: str | None, goal: str, depth: int) -> Proof | WhyNot | 
 def what_if(url: str, token: str | None, transaction: str) -> None:
     from vigilog.client.lines import conditions_json, views_json
 
-    with connect(url, token) as client:
+    with connect(url, token) as client, told_refusal():
         preview = client.what_if(transaction.encode())
     print(to_line({"views": views_json(preview.columns, preview.views), **conditions_json(preview)}))
 

@@ -69,8 +69,12 @@ def due(alerts: Mapping[str, Alert], waiting: Mapping[Key, Waiting], now: float)
 
 def next_due(alerts: Mapping[str, Alert], waiting: Mapping[Key, Waiting]) -> float | None:
     """When the next report falls due."""
-    times = (held.since + _wait(alerts[key[0]], held.report) if key[0] in alerts else 0.0 for key, held in waiting.items())
-    return min(times, default=None)
+    return min((falls_due(alerts, key, held) for key, held in waiting.items()), default=None)
+
+
+def falls_due(alerts: Mapping[str, Alert], key: Key, held: Waiting) -> float:
+    """When a report falls due; what belongs to no alert any more is due at once, to be forgotten."""
+    return held.since + _wait(alerts[key[0]], held.report) if key[0] in alerts else 0.0
 
 
 def _wait(alert: Alert, report: Report) -> int:

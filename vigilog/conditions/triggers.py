@@ -14,7 +14,7 @@ from typing import Any
 
 from vigilog.conditions import MOST_ROUNDS
 from vigilog.core.delta import Delta
-from vigilog.core.effect import Effect, Part, deltas
+from vigilog.core.effect import Effect, Part, deltas, together
 from vigilog.core.errors import Refused, counted
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row, sorted_rows
@@ -53,10 +53,7 @@ class Cascade:
     @property
     def triggered(self) -> dict[str, Delta]:
         """The net effect of all rounds."""
-        net = Effect()
-        for changes in self.effects:
-            net = net.then(Effect(changes))
-        return deltas(net.changes)
+        return deltas(together([Effect(changes) for changes in self.effects]).changes) if self.effects else {}
 
     def fire(self, change: Effect) -> Change | None:
         """The next round's change, after one that was maintained; None if nothing waits. Raises Refused if triggers disagree, or have no end."""
@@ -80,7 +77,9 @@ class Cascade:
             self._agree(one, other)
         found: Change = {}
         for firing in self.last:
-            found.setdefault(firing.trigger.operation, {}).setdefault(firing.trigger.target, []).extend(sorted_rows(firing.rows))
+            found.setdefault(firing.trigger.operation, {}).setdefault(firing.trigger.target, []).extend(
+                sorted_rows(firing.rows) if len(firing.rows) > 1 else firing.rows
+            )
         return found
 
     def _wait(self, change: Effect) -> None:

@@ -60,9 +60,7 @@ class Effect:
     waiting: Mapping[Any, Any] = NOTHING  # what is to be reported later, or not any more (`conditions/timing.py`)
 
     def then(self, later: Effect) -> Effect:
-        if not self.changes and not self.views:
-            return later
-        return Effect(_together(self.changes, later.changes), _together(self.views, later.views), (*self.redeclared, *later.redeclared))
+        return together((self, later)) if self.changes or self.views else later
 
     def delta(self, relation: str) -> Delta:
         """The rows that a derived relation, or a base relation that is told, has gained and lost."""
@@ -79,8 +77,21 @@ def deltas(parts: Mapping[str, Part]) -> dict[str, Delta]:
     return {name: part for name, part in parts.items() if isinstance(part, Delta)}
 
 
-def _together(first: Mapping[str, Part], later: Mapping[str, Part]) -> dict[str, Part]:
-    found = dict(first)
+def together(effects: Sequence[Effect]) -> Effect:
+    """The effects of changes that came one after the other, as one."""
+    if len(effects) == 1:
+        return effects[0]
+    changes: dict[str, Part] = {}
+    views: dict[str, Part] = {}
+    redeclared: list[str] = []
+    for effect in effects:
+        _add(changes, effect.changes)
+        _add(views, effect.views)
+        redeclared += effect.redeclared
+    return Effect(changes, views, redeclared)
+
+
+def _add(found: dict[str, Part], later: Mapping[str, Part]) -> None:
     for name, part in later.items():
         before = found.get(name)
         if before is None:
@@ -90,4 +101,3 @@ def _together(first: Mapping[str, Part], later: Mapping[str, Part]) -> dict[str,
             found[name] = both = before.then(part)
             if isinstance(both, Delta) and not both:
                 del found[name]
-    return found

@@ -28,7 +28,7 @@ from vigilog.engine.evaluate import ensure_known, joined, look, read
 from vigilog.engine.ledger import CountingLedger, Ledger
 from vigilog.engine.nested import Nested, nest, shape_of
 from vigilog.engine.outcome import Judge, Outcome
-from vigilog.engine.pending import Pending
+from vigilog.engine.pending import Pending, WhatIf
 from vigilog.engine.proposal import DUE, Due, Proposal, Rows
 from vigilog.engine.refreshing import Refresher
 from vigilog.engine.sources import Sources, functions
@@ -107,7 +107,7 @@ class Database:
     def _use(self, made: Compiled, views: Views, ledger: Ledger) -> None:
         """Goes on with these tables."""
         self.compiled, self.views, self.ledger, self.stats = made, views, ledger, views.stats
-        self.conditions = made.conditions
+        self.conditions, self.soonest = made.conditions, 0.0
         self.program, self.homes, self.plain, self.strategies, self.stored = (
             made.program,
             made.homes,
@@ -175,11 +175,19 @@ class Database:
         """Reports as they are written down: here nowhere."""
         return reports
 
+    soonest = 0.0  # before then nothing falls due that alerts wait with
+
     def due(self) -> Outcome | None:
-        """Reports what alerts have waited with long enough, in a transaction of its own; None if there is nothing."""
+        """Reports what alerts have waited with long enough, in a transaction of its own; None if there is nothing. Whatever else is committed comes after what was due before it."""
         with self.lock:
-            when = next_due(self.conditions.named, self.waiting)
-            return self.propose(Proposal(Due(self), DUE)) if when is not None and when <= self.clock() else None
+            if not self.waiting or self.clock() < self.soonest:
+                return None
+            outcome, when = None, next_due(self.conditions.named, self.waiting)
+            if when is not None and when <= self.clock():
+                outcome = self.propose(Proposal(Due(self), DUE))
+                when = next_due(self.conditions.named, self.waiting)
+            self.soonest = when or 0.0
+            return outcome
 
     @property
     def tx(self) -> int:
@@ -225,23 +233,28 @@ class Database:
     def propose(self, proposal: Proposal, *, keep: bool = True) -> Outcome:
         """Takes a proposal through the step."""
         with self.lock:
-            began = time.perf_counter()
-            kept = False
-            try:
-                outcome = self.step.take(proposal, keep=keep)
-                kept = keep
-            finally:
-                if self.mediation is not None:
-                    self.mediation.settled(keep=kept)
-                if self.sources is not None:
-                    self.sources.settled(keep=kept)
-            self.stats = total(outcome.costs) if outcome.changes else Stats(self.views.stats.engine)
-            self.stats.ms = (time.perf_counter() - began) * 1000
-            if self.stats.recomputed and self.overruns is not None and keep:
-                self.overruns += 1
-                if self.overruns == MOST_OVERRUNS:
-                    self._afterwards(self._store_views)
-            return outcome
+            if keep and self.waiting and proposal.kind != DUE:
+                self.due()
+            return self._proposed(proposal, keep=keep)
+
+    def _proposed(self, proposal: Proposal, *, keep: bool) -> Outcome:
+        began = time.perf_counter()
+        kept = False
+        try:
+            outcome = self.step.take(proposal, keep=keep)
+            kept = keep
+        finally:
+            if self.mediation is not None:
+                self.mediation.settled(keep=kept)
+            if self.sources is not None:
+                self.sources.settled(keep=kept)
+        self.stats = total(outcome.costs) if outcome.changes else Stats(self.views.stats.engine)
+        self.stats.ms = (time.perf_counter() - began) * 1000
+        if self.stats.recomputed and self.overruns is not None and keep:
+            self.overruns += 1
+            if self.overruns == MOST_OVERRUNS:
+                self._afterwards(self._store_views)
+        return outcome
 
     def _afterwards(self, work: Callable[[], None]) -> None:
         """Does what is of use later; the transaction before it stands whatever comes of that."""
@@ -289,9 +302,18 @@ class Database:
         with self.lock:
             return overrides(self)
 
-    def what_if(self, insert: Facts | None = None, delete: Facts | None = None) -> dict[str, Delta]:
-        """The changes that a transaction would cause; nothing is applied."""
-        return self.apply({"delete": _lists(delete), "insert": _lists(insert)}, dry_run=True)
+    def what_if(
+        self, insert: Facts | None = None, delete: Facts | None = None, upsert: Facts | None = None, delete_key: Facts | None = None
+    ) -> WhatIf:
+        """What a transaction would cause; nothing is applied. Raises the error with which it would be refused."""
+        told = {"delete": delete, "insert": insert, "upsert": upsert, "delete_key": delete_key}
+        outcome = self.take({operation: _lists(facts) for operation, facts in told.items() if facts}, keep=False)
+        return WhatIf(self._keyed(outcome), outcome.alerts, outcome.triggered)
+
+    def _keyed(self, outcome: Outcome) -> dict[str, Keyed]:
+        """The changes of views, of which those with a key tell what is modified."""
+        keys = self.program.keys
+        return {name: Keyed(delta.plus, delta.minus, keys.get(name)) for name, delta in outcome.deltas.items()}
 
     keeps_changes = False  # whether the changes of the past can be read again
 
@@ -309,8 +331,7 @@ class Database:
         pending = Pending()
         yield pending
         outcome = self.take(pending.collected)
-        keys = self.program.keys
-        pending.changes = {name: Keyed(delta.plus, delta.minus, keys.get(name)) for name, delta in outcome.deltas.items()}
+        pending.changes = self._keyed(outcome)
         pending.tx, pending.alerts, pending.triggered = outcome.tx, outcome.alerts, outcome.triggered
 
     def view(self, name: str, *, named: bool = False) -> set[Row]:

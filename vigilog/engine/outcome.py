@@ -67,7 +67,8 @@ class Changeable(Maintained, Protocol):
     ledger: Ledger
     conditions: Conditions
     cascade: int  # so many rounds of triggers are the most
-    waiting: dict[Key, Waiting]  # what alerts are to report later
+    waiting: dict[Key, Waiting]  # what alerts are to report later,
+    soonest: float  # and before when nothing of it falls due
     clock: Callable[[], float]
 
     def stamped(self, reports: Sequence[Report]) -> Sequence[Report]:

@@ -1,4 +1,4 @@
-"""A transaction while it is being written."""
+"""A transaction while it is being written, or thought of."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from typing import Any
 
 from vigilog.core.delta import Delta, Keyed
 from vigilog.core.reports import Report
+
+
+class WhatIf(dict[str, Delta]):
+    """What a transaction would change in the views; `alerts` is what would be reported of it, `triggered` what triggers would do."""
+
+    def __init__(self, deltas: Mapping[str, Delta], alerts: Sequence[Report], triggered: Mapping[str, Delta]) -> None:
+        super().__init__(deltas)
+        self.alerts, self.triggered = alerts, triggered
 
 
 class Pending:

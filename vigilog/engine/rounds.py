@@ -11,7 +11,7 @@ from typing import Any
 
 from vigilog.conditions.triggers import Cascade
 from vigilog.core.delta import Delta
-from vigilog.core.effect import Effect
+from vigilog.core.effect import Effect, together
 from vigilog.core.errors import DataError
 from vigilog.engine.outcome import Changeable, Judge
 from vigilog.engine.proposal import at_home
@@ -24,16 +24,23 @@ Changes = Mapping[str, Delta]  # of base relations, net
 
 
 class Rounds:
-    """The rounds of one transaction; `net` is what it has done so far, `costs` what each round has cost."""
+    """The rounds of one transaction; `costs` is what each has cost."""
 
     def __init__(self, db: Changeable, judges: Sequence[Judge], triggers: Cascade | None, costs: list[Stats]) -> None:
-        self.db, self.judges, self.triggers, self.costs, self.net = db, judges, triggers, costs, Effect()
+        self.db, self.triggers, self.costs = db, triggers, costs
+        self.effects: list[Effect] = []
         self.keepers = [judge for judge in judges if judge.keeper]
         self.others = [judge for judge in judges if not judge.keeper]
 
-    def fire(self) -> None:
-        """Goes on until nothing follows. Raises VigilogError if that has no end, or if those who answer do not agree."""
-        rounds, change, unseen = 0, self.net, self.net
+    @property
+    def net(self) -> Effect:
+        """What the transaction has done so far."""
+        self.effects = [together(self.effects)]
+        return self.effects[0]
+
+    def fire(self, change: Effect) -> None:
+        """Goes on until nothing follows from a change. Raises VigilogError if that has no end, or if those who answer do not agree."""
+        rounds, unseen = 0, change
         while True:
             most, code, moved = FOLLOWING_ROUNDS, "rounds", self._kept(change)
             if moved is None:  # what follows of necessity is there; now those may look who answer of their own will
@@ -48,7 +55,8 @@ class Rounds:
             if rounds > most:
                 raise DataError(f"changes follow from each other for more than {most} rounds", code)
             change = self._maintained(moved)
-            self.net, unseen = self.net.then(change), unseen.then(change)
+            self.effects.append(change)
+            unseen = unseen.then(change)
 
     def _kept(self, change: Effect) -> Changes | None:
         """What all keepers say to a change, together."""

@@ -41,9 +41,9 @@ class Step:
         rounds = Rounds(self.db, self.judges, triggers, outcome.costs)
 
         def settle(change: Effect) -> Effect:
-            rounds.net = net = change
+            rounds.effects, net = [change], change
             if (triggers or self.judges) and proposal.wish.fires:
-                rounds.fire()
+                rounds.fire(change)
                 net = rounds.net
             for judge in self.judges:
                 net = judge.complete(net)
@@ -58,7 +58,7 @@ class Step:
         try:
             proposal.wish.maintain(settle, keep=keep, idle=proposal.noted)
         except Refused as refused:
-            refused.changes = deltas(rounds.net.changes)
+            refused.changes = deltas(rounds.net.changes) if rounds.effects else {}
             raise
         outcome.costs.append(self.db.views.stats)
         if keep and outcome.tx != self.db.ledger.last:
@@ -101,6 +101,7 @@ class Step:
                 self.db.waiting.pop(key, None)
             else:
                 self.db.waiting[key] = held
+                self.db.soonest = min(self.db.soonest, timing.falls_due(self.db.conditions.named, key, held))
         told = outcome.followed if outcome.redeclared else outcome
         for listener in self.listeners:
             listener(told)

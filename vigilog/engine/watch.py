@@ -49,14 +49,15 @@ def watch(
         if not line.strip():
             continue
         number += 1
-        late = database.due()  # what has fallen due since the last line is told with this one
+        due = database.due()  # what has fallen due since the last line is told with this one, whatever becomes of it
+        late = alerts_json(database.program, due.alerts) if due else []
         try:
             answer = {"tx": number, **_applied(database, parse_transaction(line), why=why)}
-            if late and late.alerts:
-                answer["alerts"] = alerts_json(database.program, late.alerts) + answer.get("alerts", [])
+            if late:
+                answer["alerts"] = late + answer.get("alerts", [])
         except VigilogError as error:
             reason = {"cause": refusal_cause(database, error)} if why and isinstance(error, Refused) else {}
-            yield {"tx": number, "error": {**error.json(), **reason}}
+            yield {"tx": number, "error": {**error.json(), **reason}, **({"alerts": late} if late else {})}
             continue
         answer |= _nested(frames, answer["views"])
         if stats:

@@ -61,9 +61,8 @@ class AlertNotes:
     def ack(self, name: str, row: Sequence[Any], at: float) -> Row:
         """Notes that somebody has seen a key, given by a row or by its own values. Raises DataError if there is no such alert or row."""
         if name not in self.alerts:
-            raise DataError(
-                f"there is no alert {name}; {did_you_mean(name, self.alerts) or f'there are {list(self.alerts)}'}", "unknown-relation"
-            )
+            hint = did_you_mean(name, self.alerts) or f"there are {', '.join(self.alerts) or 'none'}"
+            raise DataError(f"there is no alert {name}; {hint}", "unknown-relation")
         alert, types = self.alerts[name], self._types(name)
         columns = range(len(types)) if len(row) == len(types) else alert.key
         if len(row) != len(columns):

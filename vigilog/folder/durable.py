@@ -184,14 +184,14 @@ class Durable(FileDatabase):
 
     # -- transactions
 
-    def propose(self, proposal: Proposal, *, keep: bool = True) -> Outcome:
-        with self.lock, damage(self.file.path):
+    def _proposed(self, proposal: Proposal, *, keep: bool) -> Outcome:
+        with damage(self.file.path):
             if keep and proposal.request is not None and (before := self.book.answered(proposal.request)) is not None:
                 return Outcome(before)
             with self.queries.leaving_out():
                 while True:
                     try:
-                        outcome = super().propose(proposal, keep=keep)
+                        outcome = super()._proposed(proposal, keep=keep)
                         break
                     except TooDear as reason:  # everything is as it was, and goes on without these queries
                         self.queries.give_up(reason, keep=keep)
