@@ -167,6 +167,22 @@ def test_a_batch_is_taken_once(point: Callable[..., None], spark: SparkSession, 
         assert db.tx == 4, "nothing comes twice"
 
 
+def test_a_batch_that_breaks_a_constraint_leaves_no_trace(spark: SparkSession, tmp_path: Path) -> None:
+    with opened(tmp_path) as db:
+        db.define('.decl bad(item: symbol)\nbad(i) :- orders(_, i, _), contains("!", i).\n.constraint bad\n.alert wanted')
+        arrive(tmp_path, "1.json", {"id": 1, "item": "nail"})
+        read_all(db)
+        arrive(tmp_path, "2.json", {"id": 2, "item": "bolt"}, {"id": 3, "item": "b!"})
+        before = list(db.file.connection.iterdump())
+        with refused("constraint"):
+            read_all(db)
+        assert list(db.file.connection.iterdump()) == before, "nor has the position moved"
+        db.define('bad(i) :- orders(_, i, _), contains("?", i).')
+        read_all(db)
+        assert items(db) == {(1, "nail"), (2, "bolt"), (3, "b!")}
+        assert [said["row"] for _, said in db.reports(0)] == [["nail"], ["b!"], ["bolt"]], "each once"
+
+
 def checkpoint(tmp_path: Path) -> Path:
     return next(path for path in (tmp_path / "data" / "streams" / "orders").iterdir() if path.is_dir())
 

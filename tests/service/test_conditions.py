@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import Serve
-from tests.service.serving import Served
+from tests.service.serving import Served, until
 from vigilog.client import Alert, Snapshot, connect
 from vigilog.core.errors import DataError, Refused
 
@@ -120,7 +120,9 @@ def test_an_alert_is_followed_on_the_command_line(stock: Served) -> None:
             ("more", "satisfied", ["nut", 3], 1),
             ("more", "satisfied", ["pin", 1], 1),
         ]
+        with connect(stock.url) as client:
+            until(lambda: [(found["name"], found["tx"]) for found in client.subscriptions()] == [("pager", 1)])
         following.send_signal(signal.SIGINT)
         following.wait(60)
-    with connect(stock.url) as client:
-        assert [(found["name"], found["tx"]) for found in client.subscriptions()] == [("pager", 1)]
+    bound = subprocess.run([*follow, "more", "--alert", "--once", "--bind", "n=1"], capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(bound.stdout)["views"]["more"]["plus"] == [["pin", 1]]

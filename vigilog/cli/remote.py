@@ -30,6 +30,7 @@ from vigilog.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from vigilog.client import Client, Event
+    from vigilog.client.synchronous import Changes
     from vigilog.core.proofs import Proof
     from vigilog.core.whynot import WhyNot
 
@@ -125,10 +126,14 @@ def _follow(client: Client, view: list[str], bound: dict[str, str], *, alert: bo
     from vigilog.client import Alert, Change, Disconnected, Snapshot
 
     what = view if len(view) > 1 else view[0]
-    if alert and not isinstance(what, str):
-        raise UsageError("one alert at a time is followed")
-    follow = client.alerts if alert else client.subscribe
-    with follow(what, bind=client.bound(view, bound), **wishes) as changes:  # type: ignore[arg-type]  # an alert has one name
+    bind: dict[str, Any] = {**client.bound(view, bound)}
+    try:
+        following = _followed(client, what, bind, alert=alert, **wishes)
+    except DataError as error:
+        if not alert or error.code != "type":
+            raise
+        following = _followed(client, what, {column: _value(text) for column, text in bound.items()}, alert=alert, **wishes)
+    with following as changes:
         last: Event | None = None
         try:
             for event in changes.events():
@@ -143,6 +148,22 @@ def _follow(client: Client, view: list[str], bound: dict[str, str], *, alert: bo
             sys.stdout.flush()
             if wishes["name"] and (isinstance(last, Change | Snapshot) or (isinstance(last, Alert) and not last.left)):
                 changes.ack(last.tx)
+
+
+def _followed(client: Client, what: str | list[str], bind: dict[str, Any], *, alert: bool, **wishes: Any) -> Changes:
+    if not alert:
+        return client.subscribe(what, bind=bind, **wishes)
+    if not isinstance(what, str):
+        raise UsageError("one alert at a time is followed")
+    return client.alerts(what, bind=bind, **wishes)
+
+
+def _value(text: str) -> Any:
+    """A cell of a relation that is no view, of whose columns a client knows nothing: what it looks like."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _print(event: Event, columns: Any, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from vigilog.conditions import MOST_ROUNDS
 from vigilog.conditions.constraints import Violation
 from vigilog.conditions.timing import Key, Waiting, next_due
 from vigilog.core.delta import Delta, Keyed
-from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.errors import DataError, UsageError, VigilogError
 from vigilog.core.named import records
 from vigilog.core.proofs import Proof
 from vigilog.core.reports import Report as AlertReport
@@ -314,6 +314,10 @@ class Database:
         """The changes of views, of which those with a key tell what is modified."""
         keys = self.program.keys
         return {name: Keyed(delta.plus, delta.minus, keys.get(name)) for name, delta in outcome.deltas.items()}
+
+    def on_alert(self, alert: str, call: Callable[[dict[str, Any]], object]) -> object:
+        """Calls somebody for each report of an alert, from now on, in the background. Only what is in a data folder can be delivered so."""
+        raise UsageError("reports are delivered from a data folder: open one with data=…; here tx.alerts has those of each transaction")
 
     keeps_changes = False  # whether the changes of the past can be read again
 
