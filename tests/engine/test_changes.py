@@ -27,6 +27,7 @@ from vigilog.engine.database import Database
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import alerts_json, watch
+from vigilog.executors.embedded import bulk
 from vigilog.executors.spark import stored
 from vigilog.files import reader
 from vigilog.folder.opening import open_program
@@ -162,6 +163,17 @@ def under(treatments: list[str]) -> pytest.MarkDecorator:
 
 @under([f"{strategy}{budget}" for strategy in WISHES for budget in ("", " recomputed")])
 def test_changes(case: Case, strategy: str, tmp_path: Path) -> None:
+    name, _, recomputed = strategy.partition(" ")
+    with opened(case, tmp_path, name, budget=0 if recomputed else None) as database:
+        for step in case.steps:
+            assert applied(database, step.transaction) == step.expect, step.transaction
+
+
+@under([f"{strategy}{budget}" for strategy in WISHES for budget in ("", " recomputed")])
+def test_changes_where_duckdb_evaluates(case: Case, strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if all rows were many: first answers, and recomputing, are DuckDB's."""
+    for name in ("ROWS", "RECURSIVE", "NONLINEAR"):
+        monkeypatch.setattr(bulk, name, 0)
     name, _, recomputed = strategy.partition(" ")
     with opened(case, tmp_path, name, budget=0 if recomputed else None) as database:
         for step in case.steps:

@@ -13,6 +13,8 @@ from tests.treatments import examples
 from vigilog import reference
 from vigilog.engine.evaluate import evaluate
 from vigilog.executors import growing
+from vigilog.executors.duckdb import machine as duck
+from vigilog.executors.duckdb import tail
 from vigilog.executors.embedded import tables
 from vigilog.executors.spark import machine
 from vigilog.language.check import check
@@ -42,6 +44,21 @@ def test_embedded_agrees_with_the_reference(drawn: Drawn) -> None:
 @given(programs())
 def test_duckdb_agrees_with_the_reference(drawn: Drawn) -> None:
     assert_agrees(drawn, "duckdb")
+
+
+class EveryRound(tail.Pace):
+    def down(self, recent: int, seconds: float, rows: int) -> bool:
+        return True
+
+    def up(self, recent: int) -> bool:
+        return True
+
+
+@examples(40)
+@given(programs())
+def test_engines_that_change_each_round_agree_with_the_reference(drawn: Drawn) -> None:
+    with patch.object(duck, "Pace", EveryRound), patch.object(duck, "linear", lambda *_: False):
+        assert_agrees(drawn, "duckdb")
 
 
 @examples(60)

@@ -7,12 +7,15 @@ they have: while they have few, SQLite takes them (`tail.py`).
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from vigilog.core.errors import Finding, ProgramError, Stopped
 from vigilog.executors.duckdb.recursion import linear, recursive_query
 from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory, Statement, fresh, quote
+from vigilog.executors.duckdb.tail import Pace, Tail, needed_by
 from vigilog.executors.fixpoint import facts, recursive_positions
+from vigilog.executors.watch import TooManyRows
 from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Rule, is_fact
 from vigilog.planning.select import Choice, Selection, select
@@ -25,6 +28,7 @@ class DuckMachine:
         self.tables, self.layout, self.sizes = tables, tables.layout, tables.sizes
         self.derived = self.undefined = 0
         self.recent: dict[str, int] = {}
+        self.tail: Tail | None = None
         self.parameters: dict[str, str | float] = {}
 
     def start(self, component: Component) -> int:
@@ -54,6 +58,7 @@ class DuckMachine:
                 fresh(f"{self.layout.tables[relation]} new", taken),
             )
         self.texts: dict[tuple[int, int, str], str] = {}
+        self.needed, self.pace = needed_by(self.component), Pace()
 
     def _at_once(self) -> bool:
         """Runs a linear recursion as one query. If that takes more memory than there is, nothing is done: round after round the rest goes to the disk."""
@@ -62,15 +67,41 @@ class DuckMachine:
         target, name = self.layout.tables[relation], self.names[relation][0]
         self.turns[relation] = name
         texts = [self._variant(rule, position) for rule, position in self.variants]
+        most = self.tables.watch.max_rows
         try:
-            self._run(recursive_query(quote(target), quote(name), [*map(quote, self.layout.columns[relation])], texts))
+            self._run(recursive_query(quote(target), quote(name), [*map(quote, self.layout.columns[relation])], texts, most))
         except OutOfMemory:
             self.turns[relation] = target
             return False
         self.derived += self.tables.count(relation) - known
+        if most is not None and self.sizes[relation] > most:
+            raise TooManyRows(str(self.component), most)
         return True
 
     def advance(self) -> int:
+        """One round, where it is cheaper."""
+        if self.tail is not None and (found := self.tail.advance()) is not None:
+            self.derived += found
+            for relation in self.component.relations:
+                self.sizes[relation] = self.tail.machine.size(relation)
+            if self.pace.up(found):
+                self._back()
+            return found
+        if self.tail is not None:
+            self._back()
+        started = time.perf_counter()
+        recent = self._round()
+        if self.pace.down(recent, time.perf_counter() - started, sum(self.sizes[name] for name in self.needed)):
+            self.tail = Tail(self.tables, self.component, {name: self.turns[name] for name, count in self.recent.items() if count})
+        return recent
+
+    def _back(self) -> None:
+        assert self.tail is not None, "what comes back went away"
+        self.recent = self.tail.back({name: names[0] for name, names in self.names.items()})
+        self.turns = {name: names[0] for name, names in self.names.items()}
+        self.tail = None
+
+    def _round(self) -> int:
         found: dict[str, tuple[str, int]] = {}
         for relation in self.component.relations:
             texts = [
@@ -96,6 +127,8 @@ class DuckMachine:
         return self.sizes[relation]
 
     def finish(self) -> None:
+        if self.tail is not None:
+            self._back()
         if self.component.recursive:
             for names in self.names.values():
                 for name in names:

@@ -109,21 +109,38 @@ class DuckTables:
 
     def take(self, relation: str, tables: Tables) -> None:
         """Takes the rows of a relation over from SQLite as they are stored; there are none yet."""
-        cursor = tables.execute(f"SELECT {self.columns(relation)} FROM {quote(tables.layout.tables[relation])}")
-        table, schema = quote(self.layout.tables[relation]), self._schema(relation)
+        self.copy(relation, self.layout.tables[relation], tables, tables.layout.tables[relation])
+        self.count(relation)
+
+    def copy(self, relation: str, table: str, tables: Tables, other: str) -> int:
+        """Adds the rows of one of SQLite's tables for rows of a relation to one of these; gives their number."""
+        cursor = tables.execute(f"SELECT {self.columns(relation)} FROM {quote(other)}")
+        schema, found = self._schema(relation), 0
         while some := cursor.fetchmany(AT_ONCE):
             self.watch.tick()
-            self._append(table, _batch(schema, transposed(some)))
-        self.count(relation)
+            found += self._append(quote(table), _batch(schema, transposed(some)))
+        return found
 
     def give(self, relation: str, tables: Tables) -> None:
         """Adds the rows of a relation to its table on SQLite, in the order in which they lie there."""
-        for columns in self.stored(self.layout.tables[relation], self.columns(relation)):
+        names = self.columns(relation)
+        for columns in self.stored(f"SELECT {names} FROM {quote(self.layout.tables[relation])} ORDER BY {names}"):
             self.watch.tick()
             tables.insert_stored(relation, zip(*columns, strict=True))
 
     def _schema(self, relation: str) -> pa.Schema:
         return pa.schema([(f"c{number}", _ARROW[COLUMN[type_.kind]]) for number, type_ in enumerate(self.layout.types[relation])])
+
+    def delete(self, relation: str, rows: Iterable[Row]) -> None:
+        """Takes rows away that are there."""
+        table, source = quote(self.layout.tables[relation]), quote(f"{self.layout.tables[relation]} given")
+        same = " AND ".join(f"gone.{column} = {table}.{column}" for column in map(quote, self.layout.columns[relation]))
+        self.execute(f"CREATE OR REPLACE TEMP TABLE {source} ({self.columns(relation, typed=True)})")
+        for batch in self._batches(relation, rows):
+            self._append(source, batch)
+        self.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {source} AS gone WHERE {same})")
+        self.execute(f"DROP TABLE {source}")
+        self.count(relation)
 
     def _append(self, table: str, batch: pa.Table) -> int:
         self.connection.register(self.arriving, batch)
@@ -155,21 +172,24 @@ class DuckTables:
         """All rows as values, sorted."""
         if not self.layout.program.relations[relation].attributes:
             return iter([()] * self.count(relation))
+        columns = self.columns(relation)
+        return self.decoded(relation, f"SELECT {columns} FROM {quote(self.layout.tables[relation])} ORDER BY {columns}")
+
+    def decoded(self, relation: str, sql: str) -> Iterator[Row]:
+        """The rows of a query for rows of a relation, as values."""
+        if not self.layout.program.relations[relation].attributes:
+            return (() for columns in self.stored(sql) for _ in columns[0])
         decoders = [decoder(type_) for type_ in self.layout.types[relation]]
-        stored = self.stored(self.layout.tables[relation], self.columns(relation))
-        if not any(decoders):
-            return (row for columns in stored for row in zip(*columns, strict=True))
         return (
             row
-            for columns in stored
+            for columns in self.stored(sql)
             for row in zip(
                 *(cells if decode is None else map(decode, cells) for decode, cells in zip(decoders, columns, strict=True)), strict=True
             )
         )
 
-    def stored(self, table: str, order: str = "", where: str = "") -> Iterator[list[list[Any]]]:
-        """The rows of a table as they are stored, in lists of columns."""
-        sql = f"SELECT * FROM {quote(table)}" + (f" WHERE {where}" if where else "") + (f" ORDER BY {order}" if order else "")
+    def stored(self, sql: str) -> Iterator[list[list[Any]]]:
+        """The rows of a query as they are stored, many at a time, in lists of columns."""
         self.statements += 1
         try:
             for batch in self.connection.sql(sql).to_arrow_reader(AT_ONCE):
@@ -221,7 +241,7 @@ class DuckTables:
         if self.failed is not None:
             failed, self.failed = self.failed, None
             return failed
-        if isinstance(reason, duckdb.InterruptException) or "Interrupt" in str(reason):
+        if isinstance(reason, duckdb.InterruptException) or "interrupted" in str(reason):
             return self.watch.timed_out() if self.watch.expired else KeyboardInterrupt()
         if isinstance(reason, duckdb.OutOfMemoryException):
             return OutOfMemory(self.watch.doing, self.settings)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vigilog.core.errors import Finding, ProgramError, Stopped
 from vigilog.core.values import Row
+from vigilog.executors.embedded.bulk import worthwhile
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
@@ -46,6 +47,7 @@ class EmbeddedEvaluation:
         layout = (FileLayout if connection else Layout)(program, functional=functional)
         self.tables = Tables(layout, watch, resident=resident, connection=connection)
         self.kept = kept
+        self.stays = patience is None and (resident or connection is not None)  # whether the tables are there to be changed afterwards
         self.stats = Stats("embedded")
         try:
             self._load(sources)
@@ -55,13 +57,18 @@ class EmbeddedEvaluation:
         except BaseException:
             self.close()
             raise
-        self.stats.statements = self.tables.statements
-        self.stats.undefined = self.tables.undefined
+        self.stats.statements += self.tables.statements
+        self.stats.undefined += self.tables.undefined
         self.stats.ms = (time.perf_counter() - started) * 1000
 
     def _evaluate(self, patience: float | None) -> None:
         machine = TableMachine(self.tables)
         left = [one for one in components(self.program) if not (self.kept and all(relation in self.kept for relation in one.relations))]
+        if self.stays and worthwhile(self.tables, left):
+            from vigilog.executors.duckdb.filling import fill
+
+            self.stats = replace(fill(self.tables, left), engine=self.stats.engine)
+            return
         if patience is not None:
             self.watch.patience, self.tables.passing = time.monotonic() + patience, True
         try:
@@ -146,6 +153,21 @@ class TableMachine:
             self._prepare()
         return sum(self.sizes[relation] for relation in component.relations)
 
+    def resume(self, component: Component) -> None:
+        """Goes on with a recursion that was begun elsewhere; `take` says what is recent."""
+        self.component, self.grown = component, dict.fromkeys(component.relations, 0)
+        self.rules = [rule for rule in component.rules if not is_fact(rule)]
+        self._count()
+        self._prepare()
+        self.recent, self.first_round = dict.fromkeys(component.relations, 0), False
+
+    def take(self, relation: str, stored: Iterable[Sequence[Sequence[object]]]) -> None:
+        """Takes recent rows as they are stored, many at a time, in columns."""
+        table, marks = quote(self.turns[relation][0]), ", ".join("?" for _ in self.layout.columns[relation])
+        for columns in stored:
+            self.tables.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", zip(*columns, strict=True))
+            self.recent[relation] += len(columns[0])
+
     def advance(self) -> int:
         fresh = dict.fromkeys(self.component.relations, 0)
         for rule, position in self.variants:
@@ -154,6 +176,7 @@ class TableMachine:
             if self.recent[read.relation]:
                 statement = self._statement(rule, position)
                 fresh[rule.head.relation] += self._run(rule, statement)
+        passing, self.tables.passing = self.tables.passing, False  # what follows is done as a whole
         for relation, count in fresh.items():
             recent, new = self.turns[relation]
             if self.recent[relation] and not self.first_round:
@@ -162,6 +185,7 @@ class TableMachine:
                 self.tables.execute(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT * FROM {quote(new)}")
                 self.grown[relation] += count
             self.turns[relation] = (new, recent)
+        self.tables.passing = passing
         self.recent, self.first_round = fresh, False
         total = sum(fresh.values())
         self.derived += total

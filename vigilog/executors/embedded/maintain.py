@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vigilog.core.delta import Delta, between
-from vigilog.core.values import Row
+from vigilog.core.delta import Delta
 from vigilog.executors.allowance import Allowance, Spent
+from vigilog.executors.embedded.anew import Anew, Compared
+from vigilog.executors.embedded.bulk import worthwhile
 from vigilog.executors.embedded.counted import Counter
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
@@ -161,22 +162,32 @@ class Maintainer:
         self, changes: Mapping[str, Delta], wanted: Sequence[str], settle: Settle, *, keep: bool = True, allowance: Allowance | None = None
     ) -> dict[str, Delta]:
         """Does what `apply` does, but evaluates views that are not stored anew, before and after, and compares. Queries have the changes that they have."""
-        machine = TableMachine(self.tables)
-        before = self._whole(wanted, machine)
+        anew = self._anew(wanted)
         try:
             with self.tables.transaction(keep=keep):
                 self._change(changes)
                 found = self._deltas(wanted)
+                read = {name: self._delta(name) for name in self.changed.keys() & anew.read}
                 found |= self._followed(allowance or Allowance())
                 self._end()
-                after = self._whole(wanted, machine)
-                found |= {name: delta for name in before if (delta := between(before[name], after[name]))}
-                self.derived += machine.derived
+                found |= anew.after(read)
+                self.derived, self.rounds = self.derived + anew.stats.derived, self.rounds + anew.stats.rounds
                 settle(found)
         except BaseException:
             self._forget()
             raise
+        finally:
+            anew.close()
         return found
+
+    def _anew(self, wanted: Sequence[str]) -> Anew:
+        """The views that are not stored, evaluated on DuckDB if they read much."""
+        left = components(self.plan.derived)
+        if worthwhile(self.tables, left):
+            from vigilog.executors.duckdb.filling import Recomputation
+
+            return Recomputation(self.tables, left, wanted)
+        return Compared(self.tables, left, wanted)
 
     def _forget(self) -> None:
         """A transaction was taken back."""
@@ -202,17 +213,6 @@ class Maintainer:
                     found |= views.changes(self.filled, allowance.rows)
                 self.derived, self.rounds = self.derived + machine.derived, self.rounds + machine.rounds
                 machine.clear()
-        return found
-
-    def _whole(self, wanted: Sequence[str], machine: TableMachine) -> dict[str, set[Row]]:
-        """All rows of views that are not stored."""
-        made = components(self.plan.derived)
-        for component in made:
-            self.rounds += fixpoint(component, machine, self.tables.watch)
-        found = {name: set(self.tables.rows(name)) for name in wanted if any(name in component.relations for component in made)}
-        for component in made:
-            for relation in component.relations:
-                self.tables.execute(f"DELETE FROM {quote(self.layout.tables[relation])}")
         return found
 
     def _change(self, changes: Mapping[str, Delta]) -> frozenset[str] | None:

@@ -1,0 +1,266 @@
+"""Bulk evaluation on DuckDB: changing engines in the course of a fixpoint, limits, and what is the same to the last bit."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vigilog import reference
+from vigilog.core.errors import Stopped
+from vigilog.engine.evaluate import evaluate, run
+from vigilog.executors.duckdb import machine, settings, tail
+from vigilog.executors.duckdb import tables as duck_tables
+from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory
+from vigilog.executors.embedded import tables
+from vigilog.executors.watch import TooManyRows, Watch
+from vigilog.language.check import check
+from vigilog.language.strata import Component
+
+POINTS_TO = """
+.decl new(v: number, h: number)
+.decl assign(v: number, u: number)
+.decl load(v: number, b: number, f: number)
+.decl store(b: number, f: number, v: number)
+.decl points(v: number, h: number)
+.decl heap(h: number, f: number, o: number)
+.output points
+.output heap
+points(v, h) :- new(v, h).
+points(v, h) :- assign(v, u), points(u, h).
+points(v, o) :- load(v, b, f), points(b, h), heap(h, f, o).
+heap(h, f, o) :- store(b, f, v), points(b, h), points(v, o).
+"""
+EVER_NEW = ".decl n(x: number)\n.output n\nn(0).\nn(x + 1) :- n(x).\n"
+EVER_NEW_PAIR = EVER_NEW + ".decl m(x: number)\nm(x) :- n(x).\nn(x + 1) :- m(x).\n"
+
+
+def facts(seed: int, size: int) -> dict[str, list[tuple[int, ...]]]:
+    chance = random.Random(seed)
+
+    def some(count: int, *below: int) -> list[tuple[int, ...]]:
+        return [tuple(chance.randrange(bound) for bound in below) for _ in range(count)]
+
+    names = 5 * size
+    return {
+        "new": some(size, names, size),
+        "assign": some(13 * size, names, names),
+        "load": some(5 * size, names, names, 3),
+        "store": some(5 * size, names, 3, names),
+    }
+
+
+class Turning(tail.Pace):
+    """Goes to SQLite after some round, and back after some rounds there."""
+
+    to_go, to_stay, there = 0, 1, 0
+
+    def down(self, recent: int, seconds: float, rows: int) -> bool:
+        self.to_go -= 1
+        self.there = 0
+        return self.to_go < 0
+
+    def up(self, recent: int) -> bool:
+        self.there += 1
+        return self.there >= self.to_stay
+
+
+@pytest.mark.parametrize("stay", [1, 2, 100])
+@pytest.mark.parametrize("go", range(7))
+def test_changing_engines_after_any_round_changes_nothing(go: int, stay: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, given = check(POINTS_TO).program, facts(7, 6)
+    monkeypatch.setattr(machine, "Pace", type("At", (Turning,), {"to_go": go, "to_stay": stay}))
+    found = evaluate(program, given, "duckdb")
+    plain = evaluate(program, given, "embedded")
+    assert found.relations == plain.relations
+    assert found.stats.rounds == plain.stats.rounds >= 6
+    assert found.stats.derived == plain.stats.derived
+
+
+def test_a_round_that_is_long_on_sqlite_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "Pace", type("Always", (Turning,), {"to_stay": 100}))
+    monkeypatch.setattr(tail, "A_ROUND", 0.0)
+    monkeypatch.setattr(tables, "STEPS_BETWEEN_LOOKS", 50)
+    program, given = check(POINTS_TO).program, facts(3, 6)
+    assert evaluate(program, given, "duckdb").relations == evaluate(program, given, "embedded").relations
+
+
+def test_few_rows_a_round_go_to_sqlite_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[Component] = []
+
+    class Watched(tail.Tail):
+        def __init__(self, duck: DuckTables, component: Component, recent: Mapping[str, str]) -> None:
+            gone.append(component)
+            super().__init__(duck, component, recent)
+
+    monkeypatch.setattr(machine, "Tail", Watched)
+    text = ".decl e, o(x: number)\n.output o\ne(0).\no(x + 1) :- e(x), x < 3000.\ne(x + 1) :- o(x), x < 3000.\n"
+    found = evaluate(text, {}, "duckdb")
+    assert found["o"] == {(x,) for x in range(1, 3001, 2)}
+    assert (len(gone), found.stats.rounds) == (1, 3001)
+
+
+# -- limits
+
+
+@pytest.mark.parametrize("text", [EVER_NEW, EVER_NEW_PAIR])
+def test_a_recursion_without_end_is_stopped(text: str) -> None:
+    with pytest.raises(Stopped, match="did not come to an end within 40 rounds"):
+        evaluate(text, {}, "duckdb", Watch(max_rounds=40))
+    with pytest.raises(TooManyRows, match="more than 500 rows"):
+        evaluate(text, {}, "duckdb", Watch(max_rows=500))
+    started = time.monotonic()
+    with pytest.raises(Stopped, match=r"did not come to an end within 0\.5 s"):
+        evaluate(text, {}, "duckdb", Watch(timeout=0.5))
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize("text", [EVER_NEW, EVER_NEW_PAIR])
+def test_ctrl_c_ends_it(text: str) -> None:
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(text, {}, "duckdb", Watch(timeout=60))
+    finally:
+        timer.cancel()
+
+
+def closure(nodes: int, edges: int) -> tuple[str, dict[str, list[tuple[int, ...]]]]:
+    text = ".decl edge, path(x: number, y: number)\n.output path\npath(x, y) :- edge(x, y).\npath(x, y) :- path(x, z), edge(z, y).\n"
+    chance = random.Random(1)
+    return text, {"edge": [(chance.randrange(nodes), chance.randrange(nodes)) for _ in range(edges)]}
+
+
+def test_what_needs_more_memory_than_there_is_goes_to_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, given = closure(1_500, 4_000)
+    rows = len(evaluate(text, given, "duckdb")["path"])
+    short: list[str] = []
+
+    class Short(OutOfMemory):
+        def __init__(self, doing: str, given: settings.Settings) -> None:
+            short.append(doing)
+            super().__init__(doing, given)
+
+    monkeypatch.setattr(duck_tables, "OutOfMemory", Short)
+    monkeypatch.setenv(settings.MEMORY, "40")
+    monkeypatch.setenv(settings.SPILL, str(tmp_path / "spilled"))
+    assert rows > 1_000_000
+    assert len(evaluate(text, given, "duckdb")["path"]) == rows
+    assert short == ["path"]  # as one query it needs more, round after round it does not
+    assert not (tmp_path / "spilled").exists() or not [*(tmp_path / "spilled").iterdir()]
+
+
+# -- to the last bit
+
+LARGEST = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("term", "rows"),
+    [
+        *((f"a {op} b", "number") for op in "+-*/%"),
+        *((f"a {op} b", "unsigned") for op in "+-*/%"),
+        *((f"a {op} b", "float") for op in "+-*/"),
+        *((f"a {op} b", "decimal(18,3)") for op in "+-"),
+        ("-a", "number"),
+        ("-a", "float"),
+        ("-a", "decimal(18,3)"),
+        *(
+            (f"a {op} b", kind)
+            for op in ("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")
+            for kind in ("number", "unsigned")
+        ),
+        ("min(a, b)", "symbol"),
+        ("max(a, b)", "unsigned"),
+        ("min(a + b, a)", "number"),
+        ("cat(a, b)", "symbol"),
+    ],
+)
+def test_functors_are_those_of_the_reference(term: str, rows: str) -> None:
+    values = VALUES[rows.partition("(")[0]]
+    text = f".decl r(a: {rows}, b: {rows})\n.decl s(a: {rows}, b: {rows}, c: {rows})\n.output s\ns(a, b, {term}) :- r(a, b).\n"
+    program, given = check(text).program, {"r": [(a, b) for a in values for b in values]}
+    found = evaluate(program, given, "duckdb")
+    assert found["s"] == reference.evaluate(program, {"r": set(given["r"])})["s"]
+    assert all(math.copysign(1, value) == 1 for row in found["s"] for value in row if value == 0 and isinstance(value, float))
+
+
+VALUES: dict[str, list[Any]] = {
+    "number": [0, 1, -1, 7, -7, 63, 64, LARGEST, -LARGEST - 1, LARGEST - 1, 2**32, -(2**31), 3_037_000_500],
+    "unsigned": [0, 1, 7, 63, 64, 2**64 - 1, 2**63, 2**63 - 1, 2**32],
+    "float": [0.0, 1.0, -1.5, 5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 1e-300, 0.1, 3.0],
+    "decimal": [Decimal("0.000"), Decimal("1.500"), Decimal("-0.001"), Decimal("999999999999999.999"), Decimal("-999999999999999.999")],
+    "symbol": ["", "a", "Z", "é", "\U0001f600", "\uffff", "a\x01b", "ab", "7", "e\u0301"],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("op", ["sum", "mean", "min", "max", "count"])
+def test_aggregates_are_those_of_the_reference(op: str, kind: str) -> None:
+    if kind == "symbol" and op in ("sum", "mean"):
+        op = "max"
+    type_ = "decimal(18,3)" if kind == "decimal" else kind
+    result = {"mean": "float", "count": "number"}.get(op, type_)
+    target = "" if op == "count" else " x"
+    text = f".decl r(g: number, x: {type_})\n.decl g(g: number)\n.decl s(g: number, n: {result})\n.output s\ns(g, n) :- g(g), n = {op}{target} : {{ r(g, x) }}.\n"
+    chance = random.Random(op + kind)
+    rows = [(g, x) for g in range(40) for x in chance.sample(VALUES[kind], chance.randrange(len(VALUES[kind])))]
+    if kind == "float":
+        rows += [(g, chance.uniform(-1, 1) * 10.0 ** chance.randrange(-300, 300)) for g in range(40) for _ in range(50)]
+    program = check(text).program
+    given: dict[str, list[tuple[Any, ...]]] = {"r": rows, "g": [(g,) for g in range(45)]}
+    assert evaluate(program, given, "duckdb")["s"] == reference.evaluate(program, {name: set(each) for name, each in given.items()})["s"]
+
+
+def test_symbols_of_all_planes_are_compared_and_cut_by_code_point(tmp_path: Path) -> None:
+    texts = ["", "\x01", "a", "é", "e\u0301", "\ud7ff", "\ue000", "\uffff", "\U00010000", "\U0001f468\u200d\U0001f469", "\U0010ffff"]
+    text = """.decl t(s: symbol, n: number)
+.decl less(a: symbol, b: symbol)
+.decl part(s: symbol, i: number, l: number, p: symbol, n: number)
+.output less
+.output part
+less(a, b) :- t(a, _), t(b, _), a < b.
+part(s, i, l, substr(s, i, l), strlen(s)) :- t(s, _), t(_, i), t(_, l).
+"""
+    rows = [(each, number - 2) for number, each in enumerate(texts)] + [("a", LARGEST)]
+    program = check(text).program
+    found, expected = evaluate(program, {"t": rows}, "duckdb"), reference.evaluate(program, {"t": set(rows)})
+    assert found["less"] == expected["less"]
+    assert found["part"] == expected["part"]
+
+
+def test_dates_and_moments_are_in_order() -> None:
+    text = """.decl d(x: date, t: timestamp)
+.decl before(x: date, y: date)
+.decl sooner(x: timestamp, y: timestamp)
+.output before
+.output sooner
+before(x, y) :- d(x, _), d(y, _), x < y.
+sooner(x, y) :- d(_, x), d(_, y), x < y.
+"""
+    days = [datetime.date(1, 1, 1), datetime.date(999, 12, 31), datetime.date(1582, 10, 10), datetime.date(9999, 12, 31)]
+    moments = [datetime.datetime.combine(day, datetime.time(8, 0, 0, micro), datetime.UTC) for day in days for micro in (0, 1)]
+    rows = [(moment.date(), moment) for moment in moments]
+    program = check(text).program
+    found, expected = evaluate(program, {"d": rows}, "duckdb"), reference.evaluate(program, {"d": set(rows)})
+    assert (found["before"], found["sooner"]) == (expected["before"], expected["sooner"])
+
+
+def test_the_choice_is_told_with_its_reason(tmp_path: Path) -> None:
+    text = ".decl edge(x: number, y: number)\n.input edge\n.decl back(x: number, y: number)\n.output back\nback(y, x) :- edge(x, y).\n"
+    (tmp_path / "edge.facts").write_text("".join(f"{x}\t{x + 1}\n" for x in range(100_000)), encoding="utf-8")
+    finished = run(check(text).program, tmp_path, tmp_path / "out", "auto", Watch())
+    assert (finished.stats.engine, finished.chosen.engine) == ("duckdb", "duckdb")
+    assert finished.chosen.reason == "the input is 1 MiB of text, and from 1 MiB DuckDB is faster than SQLite"
+    assert (tmp_path / "out" / "back.csv").read_text().startswith("1\t0\n2\t1\n")
