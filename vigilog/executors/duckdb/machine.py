@@ -136,7 +136,7 @@ class DuckMachine:
         for rule in self.rules:
             chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
             for text in chosen.undefined_texts:
-                self.undefined += int(self.tables.execute(text, Statement(text, chosen.parameters).used).fetchall()[0][0])
+                self.undefined += self.tables.run(Statement(text, chosen.parameters))
 
     # -- statements
 

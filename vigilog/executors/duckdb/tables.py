@@ -7,11 +7,12 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -26,6 +27,9 @@ from vigilog.planning.duckdb import COLUMN, DuckDbDialect, Function
 from vigilog.planning.layout import Layout
 from vigilog.planning.sqlite import decoder, encoder
 
+T = TypeVar("T")
+
+AGAIN = 0.05  # seconds until what was interrupted is interrupted again
 AT_ONCE = 100_000  # rows that go in or out together
 _ARROW = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BLOB": pa.binary()}
 _LIMITS = ("Max expression depth", "stack", "too many", "maximum")
@@ -73,19 +77,32 @@ class DuckTables:
             f"{quote(name)} {COLUMN[type_.kind]}" if typed else quote(name) for name, type_ in zip(columns, types, strict=True)
         )
 
-    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyConnection:
+    def execute(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Runs a statement; gives what it answers, which is little."""
         if len(self.registered) < len(self.dialect.functions):
             self._register()
         self.statements += 1
-        try:
-            return self.connection.execute(sql, parameters)
-        except (duckdb.Error, RuntimeError) as reason:
-            raise self._translated(reason) from None
+        with self._telling():
+            return self.connection.execute(sql, parameters).fetchall()
 
     def run(self, statement: Statement) -> int:
-        """Runs a statement that adds rows; gives their number."""
-        found = self.execute(statement.sql, statement.used).fetchone()
-        return int(found[0]) if found else 0
+        """Runs a statement that adds rows, or counts some; gives their number. It may take long, and Ctrl-C interrupts it."""
+        found = self._interruptible(lambda: self.execute(statement.sql, statement.used))
+        return int(found[0][0]) if found else 0
+
+    def _interruptible(self, call: Callable[[], T]) -> T:
+        """Makes a call in a thread of its own: DuckDB may work in the thread that asks, which then hears of no signal until the work is done."""
+        if threading.current_thread() is not threading.main_thread():
+            return call()
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(call)
+            try:
+                return made.result()
+            except KeyboardInterrupt:
+                while not made.done():
+                    self.connection.interrupt()  # which does nothing before a statement has begun
+                    wait([made], AGAIN)
+                raise
 
     def insert(self, relation: str, rows: Iterable[Row]) -> None:
         """Adds rows that are values of the relation's types; those it has already do nothing."""
@@ -99,7 +116,7 @@ class DuckTables:
             known = "" if fresh else f" EXCEPT SELECT * FROM {table}"
             if fresh:
                 distinct = f"SELECT count(*) FROM (SELECT DISTINCT * FROM {source})"
-                if self.execute(distinct).fetchall()[0][0] != added:
+                if self.execute(distinct)[0][0] != added:
                     self.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT DISTINCT * FROM {source}")
             else:
                 self.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {source}{known}")
@@ -165,7 +182,7 @@ class DuckTables:
             yield _batch(schema, stored)
 
     def count(self, relation: str) -> int:
-        self.sizes[relation] = int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}").fetchall()[0][0])
+        self.sizes[relation] = int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}")[0][0])
         return self.sizes[relation]
 
     def rows(self, relation: str) -> Iterator[Row]:
@@ -191,9 +208,15 @@ class DuckTables:
     def stored(self, sql: str) -> Iterator[list[list[Any]]]:
         """The rows of a query as they are stored, many at a time, in lists of columns."""
         self.statements += 1
-        try:
+        with self._telling():
             for batch in self.connection.sql(sql).to_arrow_reader(AT_ONCE):
                 yield [column.to_pylist() for column in batch.columns]
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """What DuckDB says is wrong is told as errors of ours."""
+        try:
+            yield
         except (duckdb.Error, RuntimeError, OSError, pa.ArrowException) as reason:
             raise self._translated(reason) from None
 
@@ -229,13 +252,20 @@ class DuckTables:
         if left is None:
             yield
             return
-        timer = threading.Timer(left, self.connection.interrupt)
-        timer.daemon = True
+        over = threading.Event()
+
+        def interrupt() -> None:
+            if not over.wait(left):
+                while not over.wait(AGAIN):
+                    self.connection.interrupt()
+
+        timer = threading.Thread(target=interrupt, daemon=True)
         timer.start()
         try:
             yield
         finally:
-            timer.cancel()
+            over.set()
+            timer.join()
 
     def _translated(self, reason: Exception) -> BaseException:
         if self.failed is not None:
