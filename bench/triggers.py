@@ -37,6 +37,7 @@ class PostgresTriggers:
         self.connection: Any = psycopg.connect(host="127.0.0.1", port=server.port, dbname="postgres", autocommit=True, **login)
         self.refused, self.base = psycopg.errors.RaiseException, workload.program.base
         execute = self.connection.execute
+        execute("CREATE SCHEMA w4; SET search_path TO w4")
         for table, columns in self.base.items():
             execute(f"CREATE TABLE {table} ({', '.join(f'{column} bigint NOT NULL' for column in columns)}, PRIMARY KEY ({KEYS[table]}))")
             with self.connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as rows:
@@ -81,6 +82,7 @@ class PostgresTriggers:
         return False
 
     def close(self) -> None:
+        self.connection.execute("DROP SCHEMA w4 CASCADE")
         self.connection.close()
 
 

@@ -10,10 +10,14 @@ import pytest
 
 from bench import options
 from bench.__main__ import main
+from bench.conditions import refuses
+from bench.triggers import PostgresTriggers
 from bench.watch.contenders import CONTENDERS
 from bench.watch.session import Told, digest
 from bench.watch.workloads import workloads
+from tests.postgres import Postgres
 from tests.treatments import taken
+from vigilog.folder.opening import open_program
 
 WORKLOADS = {workload.name: workload for workload in workloads(quick=True) if workload.files is None}
 
@@ -53,3 +57,17 @@ def test_watch_knows_its_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is closure, closure-large" in capsys.readouterr().err
     assert main(["watch", "--contender", "nobody"]) == 2
     assert "there is auto, materialized" in capsys.readouterr().err
+
+
+@pytest.mark.apart
+def test_triggers_of_postgres_check_the_same(database: Postgres) -> None:
+    """What is measured beside each other refuses the same changes."""
+    workload = WORKLOADS["integrity"]
+    facts = workload.facts()
+    (series,) = workload.series(facts)
+    with (
+        closing(PostgresTriggers(database, workload, facts)) as triggers,
+        open_program(workload.program.text.replace(".output", ".constraint"), facts) as ours,
+    ):
+        verdicts = [(triggers.refuses(change), refuses(ours, change)) for change in series.changes[::2]]  # the others undo
+    assert len(set(verdicts)) == 2 and all(theirs == own for theirs, own in verdicts)

@@ -33,6 +33,7 @@ bad(i) :- stock(i, n), n < 0.
 three(i, n) :- stock(i, n), n = 3.
 .trigger three(delete=orders)
 """
+WHY = {"constraint": ['bad("a")'], "conflict": ['low("c", 3)', 'three("c", 3)'], "cascade": ['more("e", 17)']}
 MANY = {"insert": {"stock": [["pin", 1]]}}
 
 
@@ -63,6 +64,7 @@ def test_a_refusal_has_a_cause(folder: Path, transaction: dict[str, Any], code: 
     error = json.loads(why)["error"]
     found = error.pop("cause")
     assert error["code"] == code and error == json.loads(plain)["error"]
+    assert [proof["literal"] for proof in error["why"]] == WHY[code]
     assert found == (cause or {"insert": {"stock": [["e", 1]], "orders": [["e", number] for number in range(1, 17)]}})
 
 

@@ -71,7 +71,9 @@ class Cascade:
             message = f"triggers set each other off for more than {counted(self.most, 'round')}: {self._path()}"
             fired = {name for names in self.chain for name in names}
             conditions = [trigger.relation for trigger in self.triggers if trigger.name in fired]
-            raise Refused(message, "cascade", {"chain": self.chain}, conditions)
+            refused = Refused(message, "cascade", {"chain": self.chain}, conditions)
+            refused.rows = [(self.triggers[place].relation, row) for place in turn for row in sorted_rows(self.waiting[place])]
+            raise refused
         self.last = [Firing(self.triggers[place], frozenset(self.waiting.pop(place))) for place in turn]
         for one, other in combinations(self.last, 2):
             self._agree(one, other)
@@ -140,12 +142,15 @@ class Cascade:
         names = sorted((one.trigger.name, other.trigger.name))
         shown = list(json_rows(chosen, [row])[0]) if chosen else []
         members: dict[str, Any] = {"triggers": names, "relation": target, kind: shown}
-        return Refused(
-            f"the triggers {names[0]} and {names[1]} {what} {json.dumps(shown, ensure_ascii=False)}",
-            "conflict",
-            members,
-            [one.trigger.relation, other.trigger.relation],
-        )
+        message = f"the triggers {names[0]} and {names[1]} {what} {json.dumps(shown, ensure_ascii=False)}"
+        refused = Refused(message, "conflict", members, [one.trigger.relation, other.trigger.relation])
+        refused.rows = [
+            (firing.trigger.relation, wanted)
+            for firing in sorted((one, other), key=lambda firing: firing.trigger.name)
+            for wanted in sorted_rows(firing.rows)
+            if wanted == row or (columns is not None and firing.puts and _value(wanted, columns) == row)
+        ]
+        return refused
 
     def _path(self) -> str:
         """The chain in a few words: what repeats is not said again."""

@@ -62,6 +62,7 @@ class Refused(DataError):
         super().__init__(message, code)
         self.members, self.conditions, self.proofs = members, conditions, proofs
         self.changes: Mapping[str, Any] = {}
+        self.rows: Sequence[tuple[str, Any]] = ()  # of conditions, whose proofs say why, where they are not found yet
 
     def json(self) -> dict[str, Any]:
         return {**super().json(), **self.members}

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vigilog.conditions.constraints import MOST_PROOFS
 from vigilog.conditions.triggers import Cascade
 from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect, together
-from vigilog.core.errors import DataError
+from vigilog.core.errors import DataError, Refused
 from vigilog.engine.outcome import Changeable, Judge
 from vigilog.engine.proposal import at_home
 from vigilog.engine.transaction import net_changes, net_of_values
@@ -68,8 +69,19 @@ class Rounds:
 
     def _fired(self, change: Effect) -> Changes | None:
         """What triggers do next."""
-        done = self.triggers and self.triggers.fire(change)
+        try:
+            done = self.triggers and self.triggers.fire(change)
+        except Refused as refused:
+            self._explain(refused)
+            raise
         return net_of_values(self.db.program, self.db.base, done) if done else None
+
+    def _explain(self, refused: Refused) -> None:
+        """Adds why the conditions have the rows that are to blame, while they do."""
+        found = [proof for relation, row in refused.rows[:MOST_PROOFS] for proof in self.db.proofs(relation, [row]) if proof]
+        refused.members = {**refused.members, "why": [proof.json() for proof in found]}
+        if refused.code == "conflict":  # a cascade is caused by all that came before
+            refused.proofs = found
 
     def _answered(self, change: Effect) -> Changes | None:
         """What the first judge says who has an answer."""
