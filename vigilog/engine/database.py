@@ -41,7 +41,7 @@ from vigilog.executors.watch import Report, TooManyRows, Watch
 from vigilog.executors.whynot import why_not
 from vigilog.files.place import Place
 from vigilog.language.goal import goal_of_body, parse_atom, parse_goal
-from vigilog.language.strata import components
+from vigilog.language.strata import components, improved
 from vigilog.language.syntax import Literal, Program
 from vigilog.rewriting.maintenance.strategies import COUNTED, EXTERNAL, MATERIALIZED
 from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on, kept_by_none, recursive_relations
@@ -541,6 +541,9 @@ def _in_memory(
             return made, EmbeddedViews(made.plan, rows, budget, strict, most=most, report=report)
         except TooManyRows as large:
             relations = next(component.relations for component in components(made.plain) if str(component) == large.doing)
+            if not improved(made.plain).isdisjoint(relations):  # it is stored in any case
+                most = None
+                continue
             made = made.with_strategies(kept_by_none(made.plain, made.strategies, relations, f"{large.message}, too many to store"))
 
 

@@ -2,6 +2,9 @@
 
 A row is *recent* in the round after it was first derived, and settled from then on. Each round joins the recent rows of a component's relations with all
 rows of the others; what comes out and is not known yet is recent in the next round. No row is recent twice, so when nothing is recent, everything is derived.
+
+Where a relation keeps the best row for each binding of its other columns (`language/improving.py`), what is no better than a known row is known, too. Rows that were the best for a while stay until the end: what they
+give is worse than what better ones give, so they do no harm.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ class Machine(Protocol):
 def fixpoint(component: Component, machine: Machine, watch: Watch, limits: Mapping[str, int] | None = None) -> int:
     """Computes a component; gives the number of rounds. Once a relation has as many rows as `limits` says, there is no further round."""
     watch.begin(str(component))
+    component = component.candidates
     bounds = [(relation, most) for relation, most in (limits or {}).items() if relation in component.relations]
     recent = total = machine.start(component)
     while component.recursive and recent and all(machine.size(relation) < most for relation, most in bounds):

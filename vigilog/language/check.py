@@ -11,6 +11,7 @@ from vigilog.language.classes import with_text
 from vigilog.language.conditions import check_fits, triggers, warn_cycles
 from vigilog.language.definitions import check_definitions, try_orders
 from vigilog.language.frames.translate import translate
+from vigilog.language.monotone import check_monotone
 from vigilog.language.names import check_names
 from vigilog.language.optional import check_nulls, with_optional
 from vigilog.language.parser import parse
@@ -59,6 +60,7 @@ def check(program: Program | str, name: str = "program") -> Checked:
         check_safety(rule, findings, program.constrained)
     check_stratified(program, findings)
     if not findings.errors:
+        check_monotone(typed, findings)
         check_nulls(typed, findings)
     findings.raise_errors(program.texts)
     try_orders(typed, findings)

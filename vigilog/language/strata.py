@@ -1,16 +1,18 @@
 """Which relation depends on which, and in which order they can be computed.
 
 A component is a set of relations that depend on each other (or one that does not depend on itself). Components come in an order in which
-each needs only those before it. A program is stratified if no component needs itself through negation or an aggregate.
+each needs only those before it. A program is stratified if no component needs itself through negation or an aggregate, but for a `min` or `max` that is the value of what it defines
+(`improving.py`, `monotone.py`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from vigilog.core.errors import Findings
+from vigilog.language.improving import Best, best_of, candidates, through
 from vigilog.language.syntax import Atom, Program, Rule, aggregates, atoms
 
 
@@ -21,6 +23,12 @@ class Component:
     relations: tuple[str, ...]
     rules: tuple[Rule, ...]
     recursive: bool
+    best: Mapping[str, Best] = field(default_factory=dict)  # the relations that keep the best row for each binding of their other columns
+
+    @property
+    def candidates(self) -> Component:
+        """The same component with plain rules that do not aggregate over it: of what they give, the best is kept."""
+        return replace(self, rules=tuple(candidates(self.rules, self.relations))) if self.best else self
 
     def __str__(self) -> str:
         return ", ".join(self.relations)
@@ -53,8 +61,14 @@ def components(program: Program) -> tuple[Component, ...]:
         own = dict.fromkeys(id(rule) for name in members for rule in rules[name])
         by_id = {id(rule): rule for name in members for rule in rules[name]}
         recursive = len(members) > 1 or members[0] in reads[members[0]]
-        found.append(Component(members, tuple(by_id[key] for key in own), recursive))
+        through_itself = tuple(by_id[key] for key in own)
+        found.append(Component(members, through_itself, recursive, best_of(through_itself, members) if recursive else {}))
     return tuple(found)
+
+
+def improved(program: Program) -> frozenset[str]:
+    """The relations of components that are recursive through `min` or `max`."""
+    return frozenset(name for component in components(program) if component.best for name in component.relations)
 
 
 def layers(program: Program) -> tuple[tuple[Component, ...], ...]:
@@ -93,7 +107,7 @@ def check_stratified(program: Program, findings: Findings) -> None:
         for head in rule.heads:
             for atom, positive in dependencies(rule):
                 component = home.get(atom.relation)
-                if positive or component is None or head.relation not in component.relations:
+                if positive or component is None or head.relation not in component.relations or _improves(rule, head, atom, component):
                     continue
                 cycle = [head.relation, *_path(reads, atom.relation, head.relation, set(component.relations))]
                 operator = _aggregated_by(rule, atom)
@@ -104,8 +118,16 @@ def check_stratified(program: Program, findings: Findings) -> None:
                     f"{head.relation} depends on itself through {through}: {' ← '.join([cycle[0], first, *cycle[2:]])}",
                     atom.span,
                     rule="a relation may not depend on itself through negation or an aggregate, because then it has no single meaning",
-                    hint="compute what is negated or aggregated in a relation that does not need this one",
+                    hint=f"let {head.relation} have the {operator} itself as its value, in one of its columns"
+                    if operator in ("min", "max")
+                    else "compute what is negated or aggregated in a relation that does not need this one",
                 )
+
+
+def _improves(rule: Rule, head: Atom, atom: Atom, component: Component) -> bool:
+    """Whether an atom is read through a `min` or `max` by a relation that keeps the best; whether it may be is another question (`monotone.py`)."""
+    inside = (aggregate for aggregate in aggregates(rule) if any(inner is atom for inner, _ in atoms(aggregate.body)))
+    return head.relation in component.best and any(through(aggregate, component.relations) for aggregate in inside)
 
 
 def _aggregated_by(rule: Rule, atom: Atom) -> str:

@@ -16,10 +16,12 @@ from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.watch import Outgrown, Watch
 from vigilog.files.place import Place
+from vigilog.language.improving import Best
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import FileLayout, Layout
+from vigilog.planning.order import Search
 from vigilog.planning.select import Choice, select
 
 
@@ -148,6 +150,8 @@ class TableMachine:
             if number:
                 self.tables.watch.part(number, len(first), "rule")
             self._insert(rule)
+        for relation in component.best:
+            self._settle(relation, self.layout.tables[relation])
         self._count()
         if component.recursive:
             self._prepare()
@@ -179,6 +183,8 @@ class TableMachine:
         passing, self.tables.passing = self.tables.passing, False  # what follows is done as a whole
         for relation, count in fresh.items():
             recent, new = self.turns[relation]
+            if count and relation in self.component.best:
+                fresh[relation] = count = count - self._settle(relation, new)
             if self.recent[relation] and not self.first_round:
                 self.tables.execute(f"DELETE FROM {quote(recent)}")
             if count:
@@ -199,7 +205,18 @@ class TableMachine:
             for tables in self.turns.values():
                 for table in tables:
                     self.tables.execute(f"DROP TABLE {quote(table)}")
+            for relation in self.component.best:
+                self._settle(relation, self.layout.tables[relation])
             self._count()
+
+    def _settle(self, relation: str, table: str) -> int:
+        """Deletes rows of a table for rows of a relation that are not better than others there, or in the relation; gives their number."""
+        own, best = self.layout.tables[relation], self.component.best[relation]
+        deleted = 0
+        for other in dict.fromkeys((own, table)):
+            worse = worse_than(best, self.layout.columns[relation], table, other, equal=other != table)
+            deleted += self.tables.execute(f"DELETE FROM {quote(table)} WHERE {worse}").rowcount
+        return deleted
 
     def _count(self) -> None:
         for relation in self.component.relations:
@@ -237,6 +254,8 @@ class TableMachine:
                 self.tables.create(relation, name)
                 names.append(name)
             self.turns[relation] = (names[0], names[1])
+        for relation, best in self.component.best.items():
+            self.tables.serve([Search(relation, frozenset(best.keys(len(self.layout.columns[relation]))))])
         self.recent = {relation: self.sizes[relation] for relation in self.component.relations}
         self.first_round = True
         self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, self.component)]
@@ -261,3 +280,11 @@ class TableMachine:
             sql = chosen.text
             self.prepared[key] = _Statement(f"INSERT OR IGNORE INTO {quote(target)} {sql}", chosen.parameters)
         return self.prepared[key]
+
+
+def worse_than(best: Best, columns: Sequence[str], table: str, other: str, *, equal: bool, where: str = "") -> str:
+    """That a table's row is worse than a row of another that is alike in all columns but the best; or, if `equal` counts, not better. Of the other table only rows count that are as in `where`, which calls it `o`."""
+    value = quote(columns[best.column])
+    same = [f"o.{quote(columns[place])} = {quote(table)}.{quote(columns[place])}" for place in best.keys(len(columns))]
+    better = f"o.{value} {'<' if best.op == 'min' else '>'}{'=' if equal else ''} {quote(table)}.{value}"
+    return f"EXISTS (SELECT 1 FROM {quote(other)} AS o WHERE {' AND '.join([*same, better, *([where] if where else [])])})"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from vigilog.executors.embedded.counted import Counter
+from vigilog.executors.embedded.improved import ImprovedComponent
 from vigilog.executors.embedded.statements import Work
 from vigilog.executors.embedded.stored import StoredComponent
 from vigilog.executors.embedded.tables import Tables
@@ -30,5 +31,6 @@ class Keeper(Protocol):
 
 KEEPERS: Mapping[str, Callable[[ComponentPlan, Program, Tables, Mapping[str, int], Work, set[str]], Keeper]] = {
     "rederiving": StoredComponent,
+    "improving": ImprovedComponent,
     "counting": Counter,
 }

@@ -85,7 +85,7 @@ class Maintainer:
     def _keeper(self, part: ComponentPlan | GroupPlan) -> Keeper:
         if isinstance(part, GroupPlan):
             return GroupKeeper(part, self.tables, self.sizes, self._name, self.filled)
-        return KEEPERS[part.strategy.keeper](part, self.plan.stored, self.tables, self.sizes, self._name, self.filled)
+        return KEEPERS[part.keeper](part, self.plan.stored, self.tables, self.sizes, self._name, self.filled)
 
     def _fill(self, kept: Iterable[str]) -> None:
         """Computes what is kept of groups and is not there already; what they are derived from and is not kept is evaluated for that."""

@@ -2,6 +2,8 @@
 
 What a row can follow from is derived on demand. Work tables number their rows as they come, and the machine notes how far each table had come after each step; so every row was first
 derived from rows of earlier steps, and a proof that goes back only in time comes to an end.
+
+Where a relation keeps the best (`language/improving.py`), its candidates are derived, but only those that it has: it is stored, so each rule is guarded by the relation itself.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.statements import Source, WorkLayout, expected
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.printer import show_literal, show_statement
+from vigilog.language.strata import components
 from vigilog.language.syntax import (
     Atom,
     Attribute,
@@ -38,6 +41,7 @@ from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder
 from vigilog.rewriting.demand.magic import Asked, magic
+from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.normalize import flat
 
 INSTANCE = "instance of a rule"
@@ -56,7 +60,7 @@ class Reasoner:
     """Proofs over the tables of a plain program's base relations."""
 
     def __init__(self, program: Program, tables: Tables, rows: Mapping[str, int]) -> None:
-        self.program = provable(program)
+        self.program, self.guards = guarded(provable(program))
         self.tables, self.sizes = tables, rows
         self.derived = {rule.head.relation for rule in program.rules}
         self.machines: dict[str, tuple[DemandMachine, Plan, str]] = {}
@@ -80,7 +84,8 @@ class Reasoner:
     def _machine(self, relation: str) -> tuple[DemandMachine, Plan, str]:
         if relation not in self.machines:
             asked, question = questions(self.program, relation)
-            sources = {name: Source(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in self.derived}
+            read = {name: self.guards.get(name, name) for name in self.program.relations if name not in self.derived}
+            sources = {name: Source(held, self.tables.layout.tables[held]) for name, held in read.items()}
             machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
             self.machines[relation] = machine, machine.plan([question], self.sizes), question
         return self.machines[relation]
@@ -132,7 +137,8 @@ class _Search:
     def _instances_of(self, relation: str, number: int) -> Iterator[tuple[Rule, list[Literal]]]:
         for rule in self.rules[relation]:
             for bindings in self.bindings(rule, number):
-                body = [rename_literal(literal, bindings) for literal in rule.body]
+                said = (literal for literal in rule.body if not (isinstance(literal, Atom) and literal.relation in self.reasoner.guards))
+                body = [rename_literal(literal, bindings) for literal in said]
                 if all(self.earlier(literal, relation, number) for literal in body if isinstance(literal, Atom)):
                     yield rule, body
 
@@ -203,6 +209,22 @@ class _Search:
 def provable(program: Program) -> Program:
     """A plain program whose proofs can say which rows they rest on."""
     return replace(program, rules=tuple(_named(rule) for rule in program.rules))
+
+
+def guarded(program: Program) -> tuple[Program, dict[str, str]]:
+    """A provable program in which relations that keep the best have the rules of their candidates, each with an atom that says that the relation has the row; and the relations that such atoms are of."""
+    through = [component for component in components(program) if component.best]
+    if not through:
+        return program, {}
+    naming, own = Naming(program.relations), frozenset(name for component in through for name in component.relations)
+    guards = {name: naming(name, "kept") for name in sorted(own)}
+    rules = [rule for rule in program.rules if rule.head.relation not in own]
+    for rule in (rule for component in through for rule in component.candidates.rules):
+        row, equalities = flat(rule.head, names(rule, into_aggregates=True))
+        rules.append(rule.derive(rule.head, body=(*rule.body, *equalities, replace(row, relation=guards[row.relation]))))
+    declarations = (replace(program.relations[name], relation=guard) for name, guard in guards.items())
+    made = replace(program, declarations=(*program.declarations, *declarations), rules=tuple(map(_named, rules)))
+    return made, {guard: name for name, guard in guards.items()}
 
 
 def questions(program: Program, relation: str) -> tuple[Asked, str]:

@@ -18,6 +18,7 @@ from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.functions import ship
+from vigilog.executors.spark.improved import ImprovedKeeper, improved_keeper
 from vigilog.executors.spark.stored import Snapshot, having, rows_of, settled
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
@@ -26,7 +27,7 @@ from vigilog.language.syntax import Program
 from vigilog.rewriting.demand.magic import magic
 from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group
 from vigilog.rewriting.maintenance.on_demand import OnDemand, bindings_on_demand
-from vigilog.rewriting.maintenance.plan import GroupPlan, Plan
+from vigilog.rewriting.maintenance.plan import ComponentPlan, Plan
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark.types import spark_type
 
@@ -48,6 +49,10 @@ class GroupKeeper:
     machine: DemandMachine
     frames: TemporaryViews  # those of the views, which know the columns of what is kept
     watch: Watch
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        return self.group.aux.relation, self.group.state.relation
 
     # -- all groups
 
@@ -205,14 +210,17 @@ class _Valued:
             yield from to_arrow(self.columns, self.group.aux.types, found).to_batches()
 
 
-def keepers(plan: Plan, session: SparkSession, frames: TemporaryViews, watch: Watch) -> list[GroupKeeper]:
-    """Who keeps the groups of a plan, each after those that its bindings need."""
-    found = []
+def keepers(plan: Plan, session: SparkSession, frames: TemporaryViews, watch: Watch) -> list[GroupKeeper | ImprovedKeeper]:
+    """Who keeps what changes before views do: the groups of a plan, and what is recursive through `min` or `max`, each after those that it needs."""
+    found: list[GroupKeeper | ImprovedKeeper] = []
     for part in plan.components:
-        if isinstance(part, GroupPlan):
+        if isinstance(part, ComponentPlan):
+            found += [improved_keeper(plan, part, frames, watch)] if part.component.best else []
+        else:
             rules = bindings_on_demand(plan, part)
             machine = DemandMachine(session, rules.changes, rules.levels, rules.tables, watch)
             program = relevant(plan.needed, [part.group.rows.relation])
+            program = program.with_rules(tuple(rule for rule in program.rules if rule.head.relation not in plan.improved))
             found.append(GroupKeeper(part.group, rules, program, machine, frames, watch))
     frames.resume()
     return found

@@ -28,6 +28,7 @@ from vigilog.core.values import Row
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.spark import temporary as sizes
 from vigilog.executors.spark.temporary import TemporaryViews
+from vigilog.language.improving import Best
 from vigilog.language.strata import Component, dependencies, layers
 from vigilog.language.syntax import Atom, Rule, is_fact
 from vigilog.planning.select import Choice, select
@@ -186,6 +187,8 @@ class FrameMachine:
         return self.sizes[relation]
 
     def finish(self) -> None:
+        for relation in self.component.best:
+            self._keep_best(relation)
         for relation in self.component.relations:
             self.relations[relation].recent = 0
         self.stale.update(self.component.relations)
@@ -195,6 +198,21 @@ class FrameMachine:
                 self.undefined += chosen.undefined_texts
                 self.undefined_parameters |= chosen.parameters
                 self.undefined_reads.update(atom.relation for atom, _ in dependencies(rule))
+
+    def _keep_best(self, relation: str) -> None:
+        """Leaves of a relation what is the best in the end."""
+        from pyspark.sql import functions as F
+
+        if not self.sizes[relation]:
+            return
+        self._close_local(relation)
+        columns = self._columns(relation)
+        names = ", ".join(f"`{column}` AS n{i}" for i, column in enumerate(columns))
+        text = _best_of(f"SELECT {names} FROM ({self._parts(relation)})", self.component.best[relation], len(columns))
+        shown = ", ".join(f"n{i} AS `{column}`" for i, column in enumerate(columns))
+        done, found = self.frames.settle(self.frames.sql(f"SELECT {shown} FROM ({text})", {}), {"rows": F.count(F.lit(1))})
+        kept = done.select(*(F.col(f"`{name}`") for name in columns))
+        self._replace(relation, kept, found["rows"], list(self.relations[relation].parts))
 
     def count_undefined(self) -> int:
         """In how many cases a functor of some rule had no value: one action, none if no rule has such a functor."""
@@ -244,6 +262,8 @@ class FrameMachine:
         """
         names = [f"n{i}" for i in range(len(self._columns(relation)))]
         listed = ", ".join(names)
+        if relation in self.component.best:
+            return self._better(relation, f"SELECT {listed} FROM ({' UNION ALL '.join(texts)}) AS u({listed})")
         distinct = f"SELECT DISTINCT {listed} FROM ({' UNION ALL '.join(texts)}) AS u({listed})"
         if not self.sizes[relation]:
             return distinct
@@ -253,6 +273,21 @@ class FrameMachine:
         return (
             f"SELECT {listed} FROM (SELECT /*+ SHUFFLE_HASH(c) */ {found}, f.f0 FROM ({distinct}) c "
             f"LEFT JOIN (SELECT {known} FROM ({self._parts(relation)})) f ON {equal}) WHERE f0 IS NULL"
+        )
+
+    def _better(self, relation: str, text: str) -> str:
+        """The best of the candidates for each binding of their other columns, where the relation has none as good."""
+        width, best = len(self._columns(relation)), self.component.best[relation]
+        candidates = _best_of(text, best, width)
+        if not self.sizes[relation]:
+            return candidates
+        names = ", ".join(f"`{column}` AS n{i}" for i, column in enumerate(self._columns(relation)))
+        known = _best_of(f"SELECT {names} FROM ({self._parts(relation)})", best, width)
+        equal = " AND ".join(f"f.n{i} = c.n{i}" for i in best.keys(width)) or "true"
+        value, sign = f"n{best.column}", "<" if best.op == "min" else ">"
+        shown = ", ".join(f"c.n{i}" for i in range(width))
+        return (
+            f"SELECT {shown} FROM ({candidates}) c LEFT JOIN ({known}) f ON {equal} WHERE f.{value} IS NULL OR c.{value} {sign} f.{value}"
         )
 
     def _renamed(self, relation: str, view: str) -> str:
@@ -390,3 +425,11 @@ class FrameMachine:
         growing = relation in self.component.relations and self.component.recursive
         rows = None if growing and self.relations[relation].recent else self.sizes[relation]
         self.frames.show(self.layout.tables[relation], self.whole(relation), rows)
+
+
+def _best_of(text: str, best: Best, width: int) -> str:
+    """Of rows n0, n1, … that are alike in their other columns, the best."""
+    keys = best.keys(width)
+    shown = ", ".join(f"n{i}" if i in keys else f"{best.op}(n{i}) AS n{i}" for i in range(width))
+    grouped = f" GROUP BY {', '.join(f'n{i}' for i in keys)}" if keys else " HAVING count(*) > 0"
+    return f"SELECT {shown} FROM ({text}){grouped}"

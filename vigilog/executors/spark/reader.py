@@ -21,6 +21,7 @@ from vigilog.executors.spark.stored import Snapshot, among, apart, nearest, rows
 from vigilog.executors.spark.temporary import TemporaryViews, new_tag
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
+from vigilog.language.strata import improved
 from vigilog.language.syntax import Declaration, Program
 from vigilog.rewriting.demand.lineage import lineage
 from vigilog.rewriting.demand.magic import magic
@@ -88,11 +89,13 @@ def proofs(
     base = {name: given[name] for name in needed.relations.keys() & given.keys() - {rule.head.relation for rule in program.rules}}
     if relation in base:
         found: Mapping[str, Iterable[Row]] = {relation: among(base[relation], rows)}
-    elif sum(table.rows for table in base.values()) <= FEW_ROWS:
+    elif (many := sum(table.rows for table in base.values())) <= FEW_ROWS or improved(needed):
+        if many > MOST_READ:  # the best of all rests on all
+            raise DataError(f"a proof of {relation} is too far to seek: it may rest on more than {MOST_READ:,} rows", "why")
         found = {name: table.collect() for name, table in base.items()}
     else:
         found = _lineage(session, needed, relation, rows, base, watch, stats)
-    with closing(EmbeddedViews(plan(needed, ()), found)) as views:
+    with closing(EmbeddedViews(plan(needed, [relation] if improved(needed) else ()), found)) as views:
         return views.proofs(relation, rows)
 
 

@@ -25,6 +25,7 @@ from vigilog.executors.spark import stored as keeping
 from vigilog.executors.spark.asked import SparkQueries
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.grouped import GroupKeeper, keepers
+from vigilog.executors.spark.improved import ImprovedKeeper
 from vigilog.executors.spark.stored import Snapshot, TailedSnapshot
 from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import TooManyRows, Watch
@@ -81,7 +82,7 @@ class SparkViews:
             self.close()
             raise
 
-    def _use(self, plan: Plan, machine: DemandMachine | None = None, groups: list[GroupKeeper] | None = None) -> None:
+    def _use(self, plan: Plan, machine: DemandMachine | None = None, groups: list[GroupKeeper | ImprovedKeeper] | None = None) -> None:
         rules = on_demand(plan)
         self.plan, self.program, self.views = plan, plan.program, plan.told
         self.rules, self.external, self.stored = rules, rules.external, rules.stored
@@ -89,7 +90,7 @@ class SparkViews:
         self.machine = machine or DemandMachine(session(), rules.changes, rules.levels, rules.tables, self.watch)
         self.frames = self.machine.frames
         self.groups = keepers(plan, session(), self.frames, self.watch) if groups is None else groups
-        self.grouped = frozenset(d.relation for group in plan.groups for d in (group.aux, group.state))
+        self.grouped = frozenset(name for keeper in self.groups for name in keeper.kept)  # what has changed before views do
 
     def renew(self, plan: Plan, most: int) -> None:
         """Goes on with another plan over the same base. Raises TooManyRows, and goes on as before, if a view that is to be stored has more rows than `most`, and than the base relations."""
@@ -124,17 +125,19 @@ class SparkViews:
             try:
                 turned = self._turn_groups(changes, after)
                 after |= {name: self.snapshots[name].after(delta) for name, delta in turned.items()}
-                given = {states[name].lost: delta.minus for name, delta in (changes | turned).items()}
-                given |= {states[name].gained: delta.plus for name, delta in (changes | turned).items()}
-                found, kept, stored = self._derive(changes, after, given)
+                moved = {**changes, **turned}
+                given = {states[name].lost: delta.minus for name, delta in moved.items() if name in states}
+                given |= {states[name].gained: delta.plus for name, delta in moved.items() if name in states}
+                found, kept, stored = self._derive(changes, moved, after, given)
             except OverBudget as reason:
                 if self.strict and not self.stored.issuperset(self.rules.derived):
                     raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
                 after |= self._groups_anew({name: after.get(name, snapshot) for name, snapshot in self.snapshots.items()})
-                found, kept, stored = self._recompute(changes, after)
+                moved = {**changes, **self._improved(after)}
+                found, kept, stored = self._recompute(moved, after)
                 self.stats.recomputed = reason.message
             if settle is not nothing and self.queries.queries:  # somebody is told
-                moved = {**changes, **{name: delta for name, delta in stored.items() if delta}}
+                moved |= {name: delta for name, delta in stored.items() if delta}
                 found |= self.queries.changes(moved, self.snapshots, {**after, **kept}, self.allowance(), self.stats)
             before, self.snapshots = (
                 self.snapshots,
@@ -167,8 +170,21 @@ class SparkViews:
             found |= keeper.fill(base | found, self.stats)
         return found
 
+    def _improved(self, after: Mapping[str, Snapshot]) -> dict[str, Delta]:
+        """What is lost and gained of what is recursive through `min` or `max`, and was computed anew."""
+        found = {}
+        for name in self.plan.improved & after.keys():
+            new, old = after[name].exact, self.snapshots[name].exact
+            if delta := Delta(self._less(name, new, old), self._less(name, old, new)):
+                found[name] = delta
+        return found
+
     def _derive(
-        self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot], given: Mapping[str, Iterable[Row]]
+        self,
+        changes: Mapping[str, Delta],
+        moved: Mapping[str, Delta],
+        after: Mapping[str, Snapshot],
+        given: Mapping[str, Iterable[Row]],
     ) -> tuple[dict[str, Delta], dict[str, Snapshot], dict[str, Delta]]:
         """The views' changes, what is stored after them, and the changes of that which queries read, on demand."""
         states = self.external.states
@@ -177,7 +193,7 @@ class SparkViews:
         self.machine.budget = max(self.enough, base) if self.budget is None else self.budget
         try:
             self.machine.run(tables, given, self._concerned(changes))
-            found = {name: delta for name in self.views if (delta := changes.get(name) or self._delta(name))}
+            found = {name: delta for name in self.views if (delta := moved.get(name) or self._delta(name))}
             kept = {name: self._amended(name, found.get(name)) for name in self.stored}
             return found, kept, {name: found.get(name) or self._delta(name) for name in self.stored & self.queries.reads}
         finally:
@@ -235,6 +251,11 @@ class SparkViews:
 
     # -- answers
 
+    @property
+    def at_hand(self) -> frozenset[str]:
+        """The derived relations that are among the snapshots."""
+        return self.stored | self.grouped
+
     def rows(self, relation: str) -> set[Row]:
         """All rows of a base relation or a view."""
         with self._working(f"reading {relation}"):
@@ -257,7 +278,7 @@ class SparkViews:
     def answers(self, goal: Goal) -> set[Row]:
         """The answers to a goal; only what it needs is derived."""
         with self._working("asking"):
-            asking, stored = with_goal(self.plan.asked, goal.declaration, goal.rule), self.stored | self.grouped
+            asking, stored = with_goal(self.plan.asked, goal.declaration, goal.rule), self.at_hand
             return reading.answers(self.frames.session, asking, goal.declaration, stored, self.snapshots, self.watch, self.stats)
 
     @contextmanager
@@ -274,7 +295,7 @@ class SparkViews:
         """See `Answering`."""
         with self._working("asking"):
             asking, own = with_goal(self.program, goal.declaration, goal.rule), goal.declaration
-            return reading.answers(self.frames.session, asking, own, self.stored, self.snapshots, self.watch, self.stats, budget)
+            return reading.answers(self.frames.session, asking, own, self.at_hand, self.snapshots, self.watch, self.stats, budget)
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
         """See `Answering`. Nothing is derived for it."""
@@ -318,7 +339,7 @@ class SparkViews:
         """Computes what is kept of groups and is not there yet."""
         with self._working("computing groups"):
             for keeper in self.groups:
-                if keeper.group.aux.relation not in self.snapshots:
+                if keeper.kept[0] not in self.snapshots:
                     self.snapshots |= keeper.fill(self.snapshots, self.stats)
 
     def _fold(self) -> None:

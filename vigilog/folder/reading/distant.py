@@ -95,7 +95,7 @@ def _reading(
         with (
             session.surviving(),
             session.aside() as own,
-            closing(SparkReader(own, views.program, distant.program, distant.stored, snapshots, watch)) as spark,
+            closing(SparkReader(own, views.program, distant.program, distant.at_hand, snapshots, watch)) as spark,
         ):
             reader.spark = spark
             if db.readers.closed:

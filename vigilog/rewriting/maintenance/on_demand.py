@@ -35,11 +35,11 @@ class OnDemand:
 def on_demand(plan: Plan) -> OnDemand:
     """The rules for a plan's views. What is stored is read, in its old state, where others are derived. What is kept of groups is read as base relations are."""
     program = plan.needed
-    derived = {rule.head.relation for rule in program.rules}
+    derived = {rule.head.relation for rule in program.rules} - plan.improved
     kept = _stored(plan)
     told = sorted(derived.intersection(plan.told) | kept)
     bound = {declaration.relation for group in plan.groups for declaration in (group.aux, group.state)}
-    return _on_demand(plan, told, [*plan.told, *kept, *(program.relations.keys() - derived), *bound], kept)
+    return _on_demand(plan, told, [*plan.told, *kept, *(program.relations.keys() - derived), *bound, *plan.improved], kept)
 
 
 def bindings_on_demand(plan: Plan, part: GroupPlan) -> OnDemand:
@@ -50,12 +50,14 @@ def bindings_on_demand(plan: Plan, part: GroupPlan) -> OnDemand:
 
 
 def _stored(plan: Plan) -> set[str]:
-    return {*plan.kept, *(parts.numbers for parts in plan.counting.counted.values())}
+    """What is stored, and changes as others do; what is recursive through `min` or `max` has changed before, as what is kept of groups has."""
+    return {*plan.kept, *(parts.numbers for parts in plan.counting.counted.values())} - plan.improved
 
 
 def _on_demand(plan: Plan, told: Sequence[str], wanted: Collection[str], kept: Collection[str]) -> OnDemand:
     made = plan.counting
-    found = external(relevant(made.program, wanted), (), {name: parts for name, parts in made.counted.items() if name in kept})
+    rest = replace(made.program, rules=tuple(rule for rule in made.program.rules if rule.head.relation not in plan.improved))
+    found = external(relevant(rest, wanted), (), {name: parts for name, parts in made.counted.items() if name in kept})
     rules = tuple(rule for rule in found.program.rules if rule.head.relation not in kept)
     changes = [name for view in told for name in (found.states[view].lost, found.states[view].gained)]
     needed = relevant(replace(found.program, rules=rules), changes)

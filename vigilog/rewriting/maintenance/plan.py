@@ -36,16 +36,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from vigilog.language.strata import Component, components
-from vigilog.language.syntax import Declaration, Negation, Program, Rule, Variable, atoms, is_fact
+from vigilog.language.strata import Component, components, improved
+from vigilog.language.syntax import Declaration, Negation, Program, Rule, Variable, atoms, is_fact, names
 from vigilog.rewriting.maintenance.counting import Counting, counting
 from vigilog.rewriting.maintenance.external import External, external
 from vigilog.rewriting.maintenance.group import Group
 from vigilog.rewriting.maintenance.groups import Grouping, grouping
-from vigilog.rewriting.maintenance.rules import Variant, deletions, insertions, new_state, rederivation, row
-from vigilog.rewriting.maintenance.states import States
-from vigilog.rewriting.maintenance.strategies import COUNTED, Strategy
+from vigilog.rewriting.maintenance.rules import Variant, deletions, insertions, new_state, rederivation, row, seeking
+from vigilog.rewriting.maintenance.states import States, in_new
+from vigilog.rewriting.maintenance.strategies import COUNTED, MATERIALIZED, Strategy
 from vigilog.rewriting.naming import Naming
+from vigilog.rewriting.program.normalize import flat
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.rewriting.program.unfold import passing, unfold
 from vigilog.rewriting.sections import Section, section
@@ -63,6 +64,11 @@ class ComponentPlan:
     rederivations: tuple[Variant, ...]
     insertions: tuple[Variant, ...]
     beside: str = ""  # the relation of what is kept beside it
+
+    @property
+    def keeper(self) -> str:
+        """Who keeps it."""
+        return "improving" if self.component.best else self.strategy.keeper
 
     @property
     def reads(self) -> frozenset[str]:
@@ -130,6 +136,11 @@ class Plan:
     @cached_property
     def naming(self) -> Naming:
         return Naming(self.needed.relations)
+
+    @cached_property
+    def improved(self) -> frozenset[str]:
+        """The relations that are recursive through `min` or `max`."""
+        return improved(self.plain)
 
     @property
     def counted(self) -> frozenset[str]:
@@ -208,7 +219,7 @@ class Plan:
                 found.append(self._group(groups[component.relations[0]]))
             elif rules and component.relations[0] in self.kept:
                 net = own - set(component.relations)
-                found.append(self._component(Component(component.relations, rules, component.recursive), net))
+                found.append(self._component(replace(component, rules=rules).candidates, net))
         return tuple(found)
 
     def _group(self, group: Group) -> GroupPlan:
@@ -228,6 +239,8 @@ class Plan:
             for name in sorted(read)
         }
         red = {name: naming(name, "red") for name in component.relations}
+        if component.best:
+            return self._improving(component, states, red)
         return ComponentPlan(
             component,
             self.kept[component.relations[0]],
@@ -237,6 +250,18 @@ class Plan:
             tuple(rederivation(rule, states, red[rule.head.relation]) for rule in component.rules),
             tuple(_unknown(variant, rule) for rule in component.rules for variant in insertions(rule, states)),
             self.counting.counted[component.relations[0]].numbers if self.kept[component.relations[0]] is COUNTED else "",
+        )
+
+    def _improving(self, component: Component, states: Mapping[str, States], red: Mapping[str, str]) -> ComponentPlan:
+        """(D) of rows that are the best, and candidates: for the keys of those that may be lost, and from what is new."""
+        return ComponentPlan(
+            component,
+            self.kept[component.relations[0]],
+            states,
+            red,
+            tuple(_known(variant, rule) for rule in component.rules for variant in deletions(rule, states, stored=True)),
+            tuple(seeking(rule, states, component.best.get(rule.head.relation)) for rule in component.rules),
+            tuple(variant for rule in component.rules for variant in insertions(rule, states)),
         )
 
     @property
@@ -258,11 +283,33 @@ class Plan:
                 ]
                 declarations |= {other: replace(self.needed.relations[name], relation=other) for other in made}
             title = f"{part.component} ({part.strategy.name})"
+            if part.component.best:
+                found += self._improved(part, title, declarations)
+                continue
             lost = [*self._new_states(part, part.deletions), *(variant.rule for variant in part.deletions)]
             found.append(section(f"{title}: what may be lost", lost, declarations))
             found.append(section(f"{title}: what has a proof all the same, and what is new", self._derivations(part), declarations))
             found.append(section(f"{title}: net changes", self._net(part), declarations))
         return [*found, *(self.external.sections if self.external else ())]
+
+    def _improved(self, part: ComponentPlan, title: str, declarations: dict[str, Declaration]) -> Iterator[Section]:
+        """What may be lost; and what is the best, beginning with what is left."""
+        lost = [*self._new_states(part, part.deletions), *(variant.rule for variant in part.deletions)]
+        yield section(f"{title}: what may be lost", lost, declarations)
+        new, net = list[Rule](), list[Rule]()
+        for name in part.component.relations:
+            states, declaration = part.states[name], self.needed.relations[name]
+            written = [rule for rule in self.stored.rules if rule.head.relation == name and not is_fact(rule)]
+            old, now, gone = (row(declaration, other) for other in (name, states.new, states.lost))
+            new.append(written[0].derive(now, body=(old, Negation(gone))))
+            new += (in_new(rule, part.states) for rule in written)
+            net.append(written[0].derive(row(declaration, self.naming(name, "plus")), body=(now, Negation(old))))
+            net.append(written[0].derive(row(declaration, self.naming(name, "minus")), body=(old, Negation(now))))
+        read = {atom.relation for rule in new for atom, _ in atoms(rule.body)}
+        below = [name for name, states in part.states.items() if states.new in read and name not in part.red]
+        states_of = (rule for name in below for rule in new_state(part.component.rules[0], self.needed, name, part.states))
+        yield section(f"{title}: the best, beginning with what is left", [*states_of, *new], declarations)
+        yield section(f"{title}: net changes", net, declarations)
 
     def _derivations(self, part: ComponentPlan) -> Iterator[Rule]:
         variants = (*part.rederivations, *part.insertions)
@@ -306,6 +353,12 @@ class Plan:
         return [replace(found, title=title) for found in external(alone).sections]
 
 
+def _known(variant: Variant, rule: Rule) -> Variant:
+    """The variant for rows that the relation has: what a rule gives may not be the best."""
+    own, equalities = flat(rule.head, names(variant.rule, into_aggregates=True))
+    return replace(variant, rule=variant.rule.derive(variant.rule.head, body=(*variant.rule.body, *equalities, own)))
+
+
 def _unknown(variant: Variant, rule: Rule) -> Variant:
     """The variant for rows that the relation did not have: what it had and may have lost is rederived instead."""
     return replace(variant, rule=variant.rule.derive(variant.rule.head, body=(*variant.rule.body, Negation(rule.head))))
@@ -314,11 +367,17 @@ def _unknown(variant: Variant, rule: Rule) -> Variant:
 def plan(
     program: Program, told: Sequence[str], kept: Mapping[str, Strategy] | None = None, grouped: Mapping[str, bool] | None = None
 ) -> Plan:
-    """The plan for some relations of a plain program; of what they need, some is `kept`, and of some the state of groups is."""
-    needed = Plan(program, tuple(told)).plain.relations
+    """The plan for some relations of a plain program; of what they need, some is `kept`, and of some the state of groups is.
+
+    What is recursive through `min` or `max` is kept in any case, with what it is derived from: which row is the best is known when all are.
+    """
+    needed = Plan(program, tuple(told)).plain
+    through = improved(needed)
+    below = {rule.head.relation for rule in relevant(needed, through).rules} if through else set()
     return Plan(
         program,
         tuple(told),
-        {name: strategy for name, strategy in (kept or {}).items() if name in needed},
-        {name: own for name, own in (grouped or {}).items() if name in needed},
+        dict.fromkeys(sorted(below), MATERIALIZED)
+        | {name: strategy for name, strategy in (kept or {}).items() if name in needed.relations},
+        {name: own for name, own in (grouped or {}).items() if name in needed.relations},
     )

@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from vigilog.language.improving import Best
 from vigilog.language.safety import grounded_by
 from vigilog.language.syntax import (
     Aggregate,
@@ -108,6 +109,17 @@ def rederivation(rule: Rule, states: Mapping[str, States], red: str) -> Variant:
     body = (literal_in_new(literal, states) for literal in rule.body)
     deleted, equalities = flat(replace(rule.head, relation=states[rule.head.relation].lost), names(rule, into_aggregates=True))
     return Variant(rule.derive(replace(rule.head, relation=red), body=(deleted, *body, *equalities)), 0)
+
+
+def seeking(rule: Rule, states: Mapping[str, States], best: Best | None) -> Variant:
+    """(R) where the best is kept: what a rule gives in the new state for the keys of rows that may be lost."""
+    body = (literal_in_new(literal, states) for literal in rule.body)
+    own = states[rule.head.relation]
+    deleted, equalities = flat(replace(rule.head, relation=own.lost), names(rule, into_aggregates=True))
+    if best is not None:
+        args = (Wildcard(arg.type) if place == best.column else arg for place, arg in enumerate(deleted.args))
+        deleted = replace(deleted, args=tuple(args))
+    return Variant(rule.derive(replace(rule.head, relation=own.gained), body=(deleted, *body, *equalities)), 0)
 
 
 def new_state(origin: Rule, program: Program, name: str, states: Mapping[str, States]) -> tuple[Rule, Rule]:

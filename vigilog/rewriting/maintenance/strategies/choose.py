@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vigilog.core.errors import UsageError
-from vigilog.language.strata import components
+from vigilog.language.strata import components, improved
 from vigilog.language.syntax import Program
 from vigilog.rewriting.maintenance.groups import aggregating, grouping
 from vigilog.rewriting.maintenance.strategies import AUTO, AUXILIARY, EXTERNAL, MATERIALIZED, STRATEGIES, Strategy
@@ -29,14 +29,17 @@ def decide(program: Program, views: Iterable[str], wanted: str) -> dict[str, Dec
     """The strategy of each view of a plain program; `auto` stores only what recursion makes expensive to derive again, and keeps the state of groups."""
     if wanted not in (AUTO, *STRATEGIES):
         raise UsageError(f"there is no strategy {wanted}; there are {', '.join((AUTO, *STRATEGIES))}")
-    recursive, grouped = recursive_relations(program), aggregating(program)
+    recursive, grouped, best = recursive_relations(program), aggregating(program), improved(program)
     found = {}
     for view in views:
         needed = depends_on(program, view) & recursive
         if wanted == AUXILIARY.name and depends_on(program, view).isdisjoint(grouped):
             found[view] = _without_groups(sorted(needed))
             continue
-        if wanted != AUTO and not STRATEGIES[wanted].keeps(program.relations[view], recursive=view in recursive):
+        if view in best and wanted != MATERIALIZED.name:
+            reason = "recursive through min or max: which row is the best is known when all are, so it is stored"
+            found[view] = Decision(MATERIALIZED, reason)
+        elif wanted != AUTO and not STRATEGIES[wanted].keeps(program.relations[view], recursive=view in recursive):
             why = "recursive, so its proofs cannot be counted" if view in recursive else "without columns, which is not worth counting"
             found[view] = Decision(MATERIALIZED, f"stored as asked for; it is {why}")
         elif wanted != AUTO:
