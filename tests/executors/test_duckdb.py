@@ -18,6 +18,7 @@ import pytest
 
 from vigilog import reference
 from vigilog.core.errors import Stopped
+from vigilog.core.memory import machine_memory
 from vigilog.engine.evaluate import evaluate, run
 from vigilog.executors.duckdb import machine, settings, tail
 from vigilog.executors.duckdb import tables as duck_tables
@@ -264,3 +265,16 @@ def test_the_choice_is_told_with_its_reason(tmp_path: Path) -> None:
     assert (finished.stats.engine, finished.chosen.engine) == ("duckdb", "duckdb")
     assert finished.chosen.reason == "the input is 1 MiB of text, and from 1 MiB DuckDB is faster than SQLite"
     assert (tmp_path / "out" / "back.csv").read_text().startswith("1\t0\n2\t1\n")
+
+
+def test_the_memory_and_the_folder_are_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (settings.MEMORY, settings.SPILL):
+        monkeypatch.setenv(name, "")
+    assert settings.Settings.from_environment().memory == machine_memory() // 2
+    settings.state(100, tmp_path / "spilled")
+    found = settings.Settings.from_environment()
+    assert (found.memory, found.spill) == (100 * 2**20, str(tmp_path / "spilled"))
+    (tmp_path / "file").touch()
+    with pytest.raises(OutOfMemory, match=r"^path needs more memory than 10 MiB; allow more with --memory"):
+        settings.state(10, tmp_path / "file" / "none")
+        evaluate(*closure(1_500, 4_000), "duckdb")

@@ -395,7 +395,7 @@ def test_verify_finds_a_wrong_number_of_proofs(tmp_path: Path) -> None:
         assert any("stored degree_proofs" in problem for problem in db.verify().problems)
 
 
-@pytest.mark.parametrize("by", ["reference", "embedded"])
+@pytest.mark.parametrize("by", ["reference", "embedded", "duckdb"])
 def test_verify_says_which_rows_are_wrong(tmp_path: Path, by: str) -> None:
     with open_program(PROGRAM, FACTS, data=tmp_path / "data", strategy="materialized") as db:
         db.file.connection.execute("UPDATE r_closure SET y = 'x' WHERE y = 'b'")

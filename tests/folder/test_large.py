@@ -11,6 +11,7 @@ import pytest
 
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, UsageError
+from vigilog.core.memory import machine_memory
 from vigilog.engine.database import Database
 from vigilog.executors.mixed import MixedViews
 from vigilog.executors.spark import stored
@@ -18,7 +19,7 @@ from vigilog.folder import book as ledger
 from vigilog.folder import large
 from vigilog.folder.durable import Durable
 from vigilog.folder.opening import open_program
-from vigilog.folder.residency import fitting, machine_memory, size
+from vigilog.folder.residency import fitting, size
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 

@@ -263,7 +263,7 @@ def compact(
 def verify(
     data: DataFolder,
     by: Annotated[
-        str, typer.Option("--by", metavar="WAY", help="How to compute anew: reference, embedded (SQLite), spark, or by size.")
+        str, typer.Option("--by", metavar="WAY", help="How to compute anew: reference, embedded (SQLite), duckdb, spark, or by size.")
     ] = "auto",
 ) -> None:
     """Computes everything anew from the base and compares it with all that is kept. Exit status 1 if something differs."""

@@ -95,15 +95,25 @@ def run(
     timeout: Annotated[
         float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.", show_default="no bound")
     ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", min=1, metavar="MIB", help="DuckDB takes no more memory.", show_default="half of the machine's"),
+    ] = None,
+    spill: Annotated[
+        Path | None,
+        typer.Option("--spill", metavar="DIR", help="Where DuckDB puts what does not fit.", show_default="the folder for temporary files"),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say which executor ran, why, and what it cost.")] = False,
 ) -> None:
     """Evaluates a program: reads FACTS/<relation>.facts, writes OUT/<relation>.csv, tab-separated and sorted."""
     from vigilog.engine import evaluate
+    from vigilog.executors.duckdb import settings
     from vigilog.executors.watch import Watch
 
     given = checked(program, facts).program
     if not given.outputs and not given.directed("printsize"):
         print(f"warning: {program} has no .output and no .printsize, so there is nothing to show", file=sys.stderr)
+    settings.state(memory, spill)
     with interruptible(), progress() as shown:
         watch = Watch(max_rounds, timeout, shown.report)
         with bounded(watch):

@@ -18,7 +18,6 @@ from vigilog.engine.extension import extended
 from vigilog.engine.places import inputs, outputs, streams
 from vigilog.executors import growing
 from vigilog.executors.choose import Chosen, choose
-from vigilog.executors.embedded.executor import EmbeddedEvaluation
 from vigilog.executors.evaluation import Evaluation, Stats
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
@@ -123,13 +122,7 @@ def start(program: Program, sources: Mapping[str, Iterable[Row] | Place], engine
         from vigilog.executors.spark.executor import SparkEvaluation
 
         return SparkEvaluation(plain, sources, watch)
-    if engine == "auto":
-        return growing.evaluation(plain, {name: read(source) for name, source in sources.items()}, watch)
-    if engine == "duckdb":
-        from vigilog.executors.duckdb.executor import DuckEvaluation
-
-        return DuckEvaluation(plain, {name: read(source) for name, source in sources.items()}, watch)
-    return EmbeddedEvaluation(plain, {name: read(source) for name, source in sources.items()}, watch)
+    return growing.evaluation(plain, {name: read(source) for name, source in sources.items()}, watch, engine)
 
 
 def read(source: Iterable[Row] | Place) -> Iterable[Row]:

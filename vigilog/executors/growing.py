@@ -22,13 +22,13 @@ PATIENCE = 1.0  # seconds of SQLite before DuckDB takes over; it needs a sixth o
 MANY = 100_000  # rows of input from which DuckDB is faster even where rules do little with them
 
 
-def evaluation(program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch) -> Evaluation:
-    """Evaluates a plain program over the given rows, on whichever engine is faster for it."""
-    if not DUCKDB.installed:
+def evaluation(program: Program, sources: Mapping[str, Iterable[Row]], watch: Watch, engine: str = "auto") -> Evaluation:
+    """Evaluates a plain program over the given rows, in this process: on SQLite (`embedded`), on DuckDB, or on whichever is faster for it."""
+    if engine == "embedded" or not DUCKDB.installed:
         return EmbeddedEvaluation(program, sources, watch)
     from vigilog.executors.duckdb.executor import DuckEvaluation
 
-    if sum(len(rows) for rows in sources.values() if isinstance(rows, Sized)) >= MANY:
+    if engine == "duckdb" or sum(len(rows) for rows in sources.values() if isinstance(rows, Sized)) >= MANY:
         return DuckEvaluation(program, sources, watch)
     try:
         return EmbeddedEvaluation(program, sources, watch, resident=True, patience=PATIENCE)

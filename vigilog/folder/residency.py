@@ -5,15 +5,13 @@ All resident base relations together may take a part of the machine's memory, si
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from vigilog.core.errors import UsageError
+from vigilog.core.memory import machine_memory
 from vigilog.core.values import Type
 
 SHARE = "25%"  # of the machine's memory, unless stated otherwise
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def size(types: Sequence[Type], rows: int) -> int:
@@ -48,12 +46,3 @@ def budget_of(stated: int | str) -> int:
     if not stated.endswith("%") or not number.isdecimal() or int(number) > 100:
         raise UsageError(f"memory is a number of bytes, or a share of the machine's memory, like 25%, not {stated}")
     return machine_memory() * int(number) // 100
-
-
-def machine_memory() -> int:
-    """The bytes of memory that this process may have: the machine's, or its container's."""
-    bounds = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in map(Path, _LIMITS):
-        text = path.read_text().strip() if path.is_file() else ""
-        bounds += [int(text)] if text.isdecimal() else []
-    return min(bounds)

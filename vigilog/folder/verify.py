@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import DataError, UsageError, VigilogError, counted
+from vigilog.core.extras import DUCKDB
 from vigilog.core.values import Row
-from vigilog.executors.embedded.executor import EmbeddedEvaluation
+from vigilog.executors import growing
 from vigilog.executors.watch import Watch
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.store.file import explained
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from vigilog.folder.durable import Durable
 
 FEW_ROWS = 200  # up to so many rows, kept altogether, the reference computes in a moment
-WAYS = ("auto", "reference", "embedded", "spark")
+MANY_ROWS = 20_000  # from so many rows DuckDB computes, if it is there
+WAYS = ("auto", "reference", "embedded", "duckdb", "spark")
 SHOWN = 3
 
 Rows = dict[str, set[Row]]
@@ -89,7 +91,8 @@ def _way(db: Durable) -> str:
         return "spark"
     kept = [*db.homes.values(), *db.stored]
     try:
-        return "reference" if sum(db.kept_rows(name) for name in kept) <= FEW_ROWS else "embedded"
+        rows = sum(db.kept_rows(name) for name in kept)
+        return "reference" if rows <= FEW_ROWS else "duckdb" if rows >= MANY_ROWS and DUCKDB.installed else "embedded"
     except sqlite3.DatabaseError:  # what cannot be read is said later
         return "embedded"
 
@@ -166,8 +169,10 @@ def _check_views(db: Durable, found: Verified, base: Rows) -> None:
         now = {name: right[name] for name in near}
         undo = {name: delta.inverse() for name, delta in db.book.since(oldest, [*base.keys() - db.large]).items()}
         before = {name: undo[name].apply(rows) if name in undo else rows for name, rows in base.items()}
-        then = _computed(db, before, "embedded" if found.by == "spark" else found.by, near)
-        for _, view, delta in db.changes(oldest):
+        changes = list(db.changes(oldest))
+        same = not any(undo.values()) and not changes
+        then = dict(now) if same else _computed(db, before, "embedded" if found.by == "spark" else found.by, near)
+        for _, view, delta in changes:
             if view in then:
                 then[view] = _followed(found, view, then[view], delta)
         for name in near:
@@ -184,7 +189,8 @@ def _computed(db: Durable, base: Rows, by: str, names: list[str]) -> Rows:
     """The rows of relations, derived from base rows alone."""
     ways: dict[str, Callable[[], Rows]] = {
         "reference": lambda: _by_reference(db, base, names),
-        "embedded": lambda: _by_sqlite(db, base, names),
+        "embedded": lambda: _in_process(db, base, names, by),
+        "duckdb": lambda: _in_process(db, base, names, by),
         "spark": lambda: db.store.computed(base, names),
     }
     return ways[by]() if names else {}
@@ -202,10 +208,12 @@ def _by_reference(db: Durable, base: Rows, names: list[str]) -> Rows:
     return {name: found[name] for name in names}
 
 
-def _by_sqlite(db: Durable, base: Rows, names: list[str]) -> Rows:
+def _in_process(db: Durable, base: Rows, names: list[str], by: str) -> Rows:
+    if by == "duckdb":
+        DUCKDB.need("verify --by duckdb")
     program = relevant(db.resident.plan.whole, names)
     homes = {db.homes[name]: rows for name, rows in base.items() if name not in db.large and db.homes[name] in program.relations}
-    with closing(EmbeddedEvaluation(program, homes, Watch(report=db.report))) as anew:
+    with closing(growing.evaluation(program, homes, Watch(report=db.report), by)) as anew:
         return {name: set(anew.rows(name)) for name in names}
 
 

@@ -7,6 +7,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from vigilog.core.memory import machine_memory
+
 SHARE = 0.5  # of the machine's memory, unless said otherwise
 MEMORY, SPILL = "VIGILOG_BULK_MEMORY", "VIGILOG_BULK_SPILL"
 
@@ -25,7 +27,7 @@ class Settings:
     @classmethod
     def from_environment(cls) -> Settings:
         given = os.environ.get(MEMORY, "")
-        memory = int(float(given) * 2**20) if given else int(SHARE * _machine())
+        memory = int(float(given) * 2**20) if given else int(SHARE * machine_memory())
         return cls(memory, os.environ.get(SPILL) or str(Path(tempfile.gettempdir()) / f"vigilog-bulk-{os.getpid()}"))
 
     @property
@@ -44,8 +46,9 @@ class Settings:
         return f"{self.memory / 2**20:,.0f} MiB"
 
 
-def _machine() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 4 * 2**30
+def state(memory: int | None, spill: Path | None) -> None:
+    """From now on this process, and those that it starts, take no more memory, in MiB, and put what does not fit into a folder."""
+    if memory is not None:
+        os.environ[MEMORY] = str(memory)
+    if spill is not None:
+        os.environ[SPILL] = str(spill.absolute())
