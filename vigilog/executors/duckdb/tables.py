@@ -275,6 +275,10 @@ class DuckTables:
             return self.watch.timed_out() if self.watch.expired else KeyboardInterrupt()
         if isinstance(reason, duckdb.OutOfMemoryException):
             return OutOfMemory(self.watch.doing, self.settings)
+        if isinstance(reason, duckdb.IOException):
+            return Stopped(
+                f"{self.watch.doing} cannot use the folder {self.settings.spill} for what does not fit into memory: {reason}", "disk"
+            )
         if any(limit in str(reason) for limit in _LIMITS):
             return Stopped(
                 f"{self.watch.doing}: a rule is too large for DuckDB ({reason}); name a part of it as a relation of its own", "limit"
