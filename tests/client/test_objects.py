@@ -421,3 +421,22 @@ def test_nested_answers_of_some_parameters(serve: Serve) -> None:
             assert refused.value.code == "column"
     text = server.get("/v1/views/TeamOf?nested=true&bind.x=carl&integers=text")["objects"]
     assert text == [{"id": "ann", "params": {"x": "carl"}, "salary": str(2**60)}, {"id": "bob", "params": {"x": "carl"}}]
+
+
+def test_a_frame_that_is_declared_anew_ends_what_follows_it(staff: Served) -> None:
+    """Its relations so far would be half of it; one that stays as it is goes on."""
+    anew = "View Emp isA Employee with attribute dept: Department with attribute head: Manager end salary: Integer; boss: Manager end"
+    with connect(staff.url) as client, client.enroll_frame("Emp") as admin:
+        client.define("View Other isA Employee end")
+        client.tell(delete={"Employee": [["ann"]]})
+        assert admin.process_update_message(PATIENCE) == 1
+        client.define(anew)
+        with pytest.raises(DataError) as ended:
+            admin.process_update_message(PATIENCE)
+        assert ended.value.code == "definition" and "Emp" in ended.value.message
+        with client.enroll_frame("Emp") as fresh:
+            client.tell(insert={"Employee_boss": [["bob", "carl"]]})
+            assert fresh.process_update_message(PATIENCE) == 1
+            assert shown(fresh) == client.view("Emp", nested=True)
+        client.drop("Emp")
+        assert [view.name for view in client.views()] == ["Other"]

@@ -16,18 +16,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from vigilog.core.errors import DataError, did_you_mean
 from vigilog.core.values import SYMBOL, Row, Type
 from vigilog.language.frames.translate import shapes
 from vigilog.language.syntax import Program
-from vigilog.protocol.shapes import Part, Shape
+from vigilog.protocol.shapes import Part, Shape, Slot
 
 MOST_NESTED = 5_000_000  # objects, references and values that a nested answer may hold
 
 Types = Callable[[str], Sequence[Type]]
+ToJson = Callable[[Any], Any]
 Nested = dict[str, Any]
 
 
@@ -43,122 +44,159 @@ def shape_of(program: Program, name: str) -> Shape:
 def nest(shape: Shape, rows: Mapping[str, Iterable[Row]], types: Types, most: int | None = None, integers: str = "number") -> list[Nested]:
     """The objects of a view frame, sorted by id. Raises DataError if they would be too many, each counted as often as it is shown."""
     most = MOST_NESTED if most is None else most
-    links = {slot.relation: _links(rows[slot.relation]) for part in shape.parts.values() for slot in part.slots}
-    keys = sorted(rows[shape.main.relation], key=lambda row: (row[-1:], row))
+    parts = {name: _Filling(part, shape, rows, types, integers) for name, part in shape.parts.items()}
+    keys = sorted(rows[shape.main.relation], key=lambda row: (row[-1:], row)) if shape.parameters else sorted(rows[shape.main.relation])
     if shape.order is None:
-        return _unrolled(shape, keys, links, types, most, integers)
-    made: dict[str, dict[Row, Nested]] = {}
-    sizes: dict[str, dict[Row, int]] = {}
-    for part in shape.order:
-        sizes[part.relation] = _sizes(shape, part, rows[part.relation], links, sizes)
-    if sum(sizes[shape.main.relation].values()) > most:
+        return _unrolled(shape, parts, keys, most)
+    if _most_parts(shape, parts) > most and _parts(shape, parts) > most:
         raise _too_large(shape, most)
     for part in shape.order:
-        found = made[part.relation] = {}
-        fill = _filler(shape, part, links, types, integers)
-        inner = {name: made[name].get for name in made}
-        for key in rows[part.relation]:
-            found[key] = fill(key, inner)
-    return [made[shape.main.relation][key] for key in keys]
+        parts[part.relation].fill(parts)
+    made = parts[shape.name].made
+    return [made[key] for key in keys] if shape.parameters else [made[id] for (id,) in keys]
 
 
-def _links(rows: Iterable[Row]) -> dict[Row, list[Any]]:
-    """What an object's links of one attribute lead to, sorted; objects are known by their parameters and ids."""
-    found: dict[Row, list[Any]] = defaultdict(list)
-    for row in rows:
-        found[row[:-1]].append(row[-1])
-    for ends in found.values():
-        ends.sort()
-    return found
+@dataclass
+class _Links:
+    """The links of an attribute: what each object leads to, sorted; objects are known by their ids, with parameters by the rows of both."""
+
+    slot: Slot
+    ends: dict[Any, list[Any]]
+    to_json: ToJson | None
+    inner: int  # how many parameters the objects have that it leads to
+
+    def key(self, key: Any, end: Any) -> Any:
+        """The key of what a link leads to."""
+        return (*key[: self.inner], end) if self.inner else end
 
 
-def _sizes(
-    shape: Shape, part: Part, keys: Iterable[Row], links: Mapping[str, Mapping[Row, list[Any]]], sizes: Mapping[str, Mapping[Row, int]]
-) -> dict[Row, int]:
-    """How much each object of a part shows: itself, and what is inside it."""
-    found = dict.fromkeys(keys, 1)
-    for slot in part.slots:
-        inner = shape.parts.get(slot.part)
-        for key, ends in links[slot.relation].items():
-            if inner is None:
-                found[key] += len(ends)
-            else:
-                inside, known = key[: inner.parameters], sizes[slot.part]
-                found[key] += sum([known[(*inside, end)] for end in ends])
-    return found
+class _Filling:
+    """The objects of a part, as they are made: all of them by `fill`, after those that they lead to, or one by one by `shown`."""
 
+    def __init__(self, part: Part, shape: Shape, rows: Mapping[str, Iterable[Row]], types: Types, integers: str) -> None:
+        self.part = part
+        self.keys: list[Any] = list(rows[part.relation]) if part.parameters else [id for (id,) in rows[part.relation]]
+        self.to_id = _to_json(types(part.relation)[part.parameters], integers)
+        named = enumerate(shape.parameters[: part.parameters])
+        self.parameters = [(name, _to_json(types(part.relation)[place], integers) or _as_it_is) for place, (name, _) in named]
+        self.made: dict[Any, Nested] = {}
+        self.slots = [
+            _Links(slot, _ends(rows[slot.relation], part), _to_json(types(slot.relation)[-1], integers), inner.parameters if inner else 0)
+            for slot in part.slots
+            for inner in [shape.parts.get(slot.part)]
+        ]
 
-Inner = Callable[[Row], Any]
-
-
-def _filler(
-    shape: Shape, part: Part, links: Mapping[str, Mapping[Row, list[Any]]], types: Types, integers: str
-) -> Callable[[Row, Mapping[str, Inner]], Nested]:
-    """Makes an object of a part from its key; what its attributes lead to is asked for."""
-    to_id = _to_json(types(part.relation)[part.parameters], integers)
-    named = enumerate(shape.parameters[: part.parameters])
-    parameters = [(name, _to_json(types(part.relation)[place], integers) or _as_it_is) for place, (name, _) in named]
-    slots = [
-        (slot.label, slot.single, slot.part, links[slot.relation], _to_json(types(slot.relation)[-1], integers), shape.parts.get(slot.part))
-        for slot in part.slots
-    ]
-
-    def fill(key: Row, inner: Mapping[str, Inner]) -> Nested:
-        found: Nested = {"id": key[-1] if to_id is None else to_id(key[-1])}
-        if parameters:
-            found["params"] = {name: to_json(cell) for (name, to_json), cell in zip(parameters, key, strict=False)}
-        for label, single, name, ends, to_json, nested in slots:
-            shown: list[Any] | None = ends.get(key)
-            if shown is None:
-                if not single:
-                    found[label] = []
-                continue
-            if nested is not None:
-                ask, inside = inner[name], key[: nested.parameters]
-                shown = [ask((*inside, end)) for end in shown]
-            elif to_json is not None:
-                shown = list(map(to_json, shown))
-            found[label] = shown[0] if single else shown
+    def bare(self, key: Any) -> Nested:
+        """An object without its attributes."""
+        id = key[-1] if self.parameters else key
+        found: Nested = {"id": id if self.to_id is None else self.to_id(id)}
+        if self.parameters:
+            found["params"] = {name: to_json(cell) for (name, to_json), cell in zip(self.parameters, key, strict=False)}
         return found
 
-    return fill
+    def fill(self, parts: Mapping[str, _Filling]) -> None:
+        """All objects, an attribute at a time."""
+        simple = not self.parameters and self.to_id is None
+        self.made = {key: {"id": key} for key in self.keys} if simple else {key: self.bare(key) for key in self.keys}
+        for links in self.slots:
+            label, single, get = links.slot.label, links.slot.single, links.ends.get
+            inner = parts[links.slot.part].made if links.slot.part else None
+            for key, found in self.made.items():
+                ends = get(key)
+                if ends is None:
+                    if not single:
+                        found[label] = []
+                    continue
+                if inner is not None:
+                    ends = [inner[links.key(key, end)] for end in ends] if links.inner else [inner[end] for end in ends]
+                elif links.to_json is not None:
+                    ends = list(map(links.to_json, ends))
+                found[label] = ends[0] if single else ends
+
+    def shown(self, key: Any, inside: Callable[[str, Any], Nested]) -> Nested:
+        """One object; what it leads to is asked for."""
+        found = self.bare(key)
+        for links in self.slots:
+            ends = links.ends.get(key, [])
+            if links.slot.part:
+                ends = [inside(links.slot.part, links.key(key, end)) for end in ends]
+            elif links.to_json is not None:
+                ends = list(map(links.to_json, ends))
+            if not links.slot.single:
+                found[links.slot.label] = ends
+            elif ends:
+                found[links.slot.label] = ends[0]
+        return found
+
+
+def _ends(rows: Iterable[Row], part: Part) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = defaultdict(list)
+    if part.parameters:
+        for row in rows:
+            found[row[:-1]].append(row[-1])
+    else:
+        for x, y in rows:
+            found[x].append(y)
+    for ends in found.values():
+        if len(ends) > 1:
+            ends.sort()
+    return found
 
 
 def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _to_json(type_: Type, integers: str) -> Callable[[Any], Any] | None:
+def _to_json(type_: Type, integers: str) -> ToJson | None:
     """How a value is written in JSON; None if as it is."""
     if integers == "text" and (spelled := type_.spelled) is not None:
         return lambda value: spelled(type_.to_json(value))
     return None if type_.kind in ("symbol", "number", "unsigned", "boolean") else type_.to_json
 
 
-def _unrolled(
-    shape: Shape, keys: list[Row], links: Mapping[str, Mapping[Row, list[Any]]], types: Types, most: int, integers: str
-) -> list[Nested]:
-    """Objects of a recursive structure: one that is inside itself is a reference there."""
-    fillers = {name: _filler(shape, part, links, types, integers) for name, part in shape.parts.items()}
-    ids = {name: _to_json(types(part.relation)[part.parameters], integers) or _as_it_is for name, part in shape.parts.items()}
-    left, around = most, set[tuple[str, Row]]()
+def _most_parts(shape: Shape, parts: Mapping[str, _Filling]) -> int:
+    """A bound of what is shown, which is soon found: as if each object had as many links as that with most of them."""
+    assert shape.order is not None, "of a structure that is not recursive"
+    most: dict[str, int] = {}
+    for part in shape.order:
+        widest = [(max(map(len, links.ends.values()), default=0), most.get(links.slot.part, 1)) for links in parts[part.relation].slots]
+        most[part.relation] = 1 + sum(width * inside for width, inside in widest)
+    linked = [(sum(map(len, links.ends.values())), most.get(links.slot.part, 1)) for links in parts[shape.name].slots]
+    return len(parts[shape.name].keys) + sum(number * inside for number, inside in linked)
 
-    def unrolled(name: str, key: Row) -> Nested:
+
+def _parts(shape: Shape, parts: Mapping[str, _Filling]) -> int:
+    """How much is shown: each object, and what is inside it, wherever it is."""
+    assert shape.order is not None, "of a structure that is not recursive"
+    sizes: dict[str, dict[Any, int]] = {}
+    for part in shape.order:
+        found = sizes[part.relation] = dict.fromkeys(parts[part.relation].keys, 1)
+        for links in parts[part.relation].slots:
+            inner = sizes.get(links.slot.part)
+            for key, ends in links.ends.items():
+                found[key] += len(ends) if inner is None else sum(inner[links.key(key, end)] for end in ends)
+    return sum(sizes[shape.name].values())
+
+
+def _unrolled(shape: Shape, parts: Mapping[str, _Filling], keys: list[Row], most: int) -> list[Nested]:
+    """Objects of a recursive structure: one that is inside itself is a reference there."""
+    left, around = most, set[tuple[str, Any]]()
+
+    def unrolled(name: str, key: Any) -> Nested:
         nonlocal left
         here = name, key
         if here in around:
-            return {"ref": ids[name](key[-1])}
-        left -= 1 + sum(len(links[slot.relation].get(key, ())) for slot in shape.parts[name].slots if not slot.part)
+            return {"ref": parts[name].bare(key)["id"]}
+        left -= 1 + sum(len(links.ends.get(key, ())) for links in parts[name].slots if not links.slot.part)
         if left < 0 or len(around) > DEEPEST:
             raise _too_large(shape, most)
         around.add(here)
         try:
-            return fillers[name](key, inner)
+            return parts[name].shown(key, unrolled)
         finally:
             around.discard(here)
 
-    inner: dict[str, Inner] = {name: partial(unrolled, name) for name in shape.parts}
-    return [unrolled(shape.name, key) for key in keys]
+    return [unrolled(shape.name, key if shape.parameters else key[0]) for key in keys]
 
 
 DEEPEST = 200  # levels that JSON is nested, which a recursive structure could exceed; readers of JSON have such bounds

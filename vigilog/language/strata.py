@@ -109,13 +109,14 @@ def check_stratified(program: Program, findings: Findings) -> None:
                 component = home.get(atom.relation)
                 if positive or component is None or head.relation not in component.relations or _improves(rule, head, atom, component):
                     continue
-                cycle = [head.relation, *_path(reads, atom.relation, head.relation, set(component.relations))]
                 operator = _aggregated_by(rule, atom)
-                first = f"{operator}({cycle[1]})" if operator else f"!{cycle[1]}"
+                way = _path(reads, atom.relation, head.relation, set(component.relations))
+                named = [name for name in way if not program.relations[name].helper]  # nobody has named what formulas need beside
+                cycle = [named[-1], f"{operator}({named[0]})" if operator else f"!{named[0]}", *named[1:]]
                 through = f"the aggregate {operator}" if operator else "negation"
                 findings.error(
                     "stratification",
-                    f"{head.relation} depends on itself through {through}: {' ← '.join([cycle[0], first, *cycle[2:]])}",
+                    f"{cycle[0]} depends on itself through {through}: {' ← '.join(cycle)}",
                     atom.span,
                     rule="a relation may not depend on itself through negation or an aggregate, because then it has no single meaning",
                     hint=f"let {head.relation} have the {operator} itself as its value, in one of its columns"

@@ -159,6 +159,7 @@ class Declaration:
     qualifiers: tuple[str, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     frame: str = field(default="", compare=False, repr=False)
+    helper: bool = field(default=False, compare=False, repr=False)  # of a formula of a frame: nobody has named it
     args: tuple[str, ...] = ()  # of a constrained relation whose facts are told as texts: the columns that they are about,
     of: tuple[Type, ...] = ()  # and their types
 

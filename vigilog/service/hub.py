@@ -33,6 +33,7 @@ from vigilog.folder.positions import Key, Remembered, forget, remember, remember
 from vigilog.folder.queries import Followable
 from vigilog.folder.reading.states import MOST_READERS, bound_columns
 from vigilog.language.conditions import alerts as conditions_alerts
+from vigilog.language.frames.translate import shapes
 from vigilog.language.syntax import Program
 from vigilog.protocol.messages import Id, Subscribe
 from vigilog.service.access import Forbidden, Rights, Tokens, Unknown
@@ -263,6 +264,11 @@ class Hub:
             if not fits:
                 for member in list(channel.members):
                     member.end(DataError(f"{' and '.join(channel.views)} was declared anew or dropped", "definition"))
+
+        frames = shapes(program)
+        for one in list(self.subscriptions.values()):
+            if one.frame is not None and frames.get(one.frame.name) != one.frame:
+                one.end(DataError(f"{one.frame.name} was declared anew or dropped", "definition"))
 
     def _given_up(self, reason: TooDear) -> None:
         """Queries were dropped, because they cost too much: told by the thread that writes, before the transaction that goes on without them."""

@@ -64,6 +64,7 @@ class Subscription:
         "ended",
         "error",
         "finishing",
+        "frame",
         "heard",
         "hub",
         "id",
@@ -85,6 +86,7 @@ class Subscription:
 
     def __init__(self, hub: Hub, outlet: Outlet, spec: Subscribe, id: Id | None, rights: Rights, channel: Channel) -> None:
         self.hub, self.outlet, self.spec, self.id, self.rights, self.channel = hub, outlet, spec, id, rights, channel
+        self.frame = None if spec.frame is None else shape_of(hub.db.program, spec.frame)  # what its client knows of its structure
         self.number = next(hub.numbers)
         self.position = -1
         self.told = -1  # the newest position that the client knows,
@@ -241,8 +243,7 @@ class Subscription:
 
     def _subscribed(self, tx: int) -> Subscribed:
         views = {label: shape.described for label, shape in self.channel.shapes.items()}
-        frame = shape_of(self.hub.db.program, self.spec.frame).json() if self.spec.frame is not None else {}
-        return Subscribed(self.hub.history, tx, views, frame)
+        return Subscribed(self.hub.history, tx, views, self.frame.json() if self.frame is not None else {})
 
     async def _serve(self) -> None:
         """Sends what is due, and sees to it that it is woken when something will be."""

@@ -62,6 +62,7 @@ class Formulas:
     taken: set[str]  # names of relations
     helpers: list[Helper] = field(default_factory=list)
     used: set[str] = field(default_factory=set)  # names of variables
+    inner: bool = False  # whether it is of a subframe
     values: dict[str, tuple[str, Span]] = field(default_factory=dict)  # variables over values, by the names they have in rules
 
     def bind(self, name: Name, sort: str, shown: str | None = None) -> Bound:
@@ -299,6 +300,11 @@ class Formulas:
                 return term
 
     def _unknown(self, term: Variable, scope: Mapping[str, Bound]) -> None:
+        if self.inner and (term.name == "~this" or not did_you_mean(term.name, scope)):
+            rule = "in a subframe, this is the object of the subframe; it knows nothing of the objects that lead to it"
+            hint = "let a rule of the class derive an attribute for what it needs of an outer object: rule : $ … ==> (this attribute …) $"
+            self.schema.findings.error("unknown-variable", f"{term.name} is quantified nowhere", term.span, rule=rule, hint=hint)
+            return
         if term.name.startswith("~"):
             known = [name for name in scope if name.startswith("~")]
             hint = did_you_mean(term.name, known) or "parameters stand behind the name of a view: View Name(boss: Manager) …"

@@ -44,7 +44,8 @@ from vigilog.language.syntax import Constant, Functor, Term, Variable
 MAX_NESTING = 100
 AGGREGATES = ("count", "sum", "min", "max", "mean")
 _INSTANCE = re.compile(r"(\w+)\s+in\s+(\w+)\b", re.IGNORECASE)
-_FILLED = re.compile(r"(\w+)(?:\s+\w+)?\s*:\s*(\w+)")
+_FILLED = re.compile(r"(?:attribute\s+)?(\w+)(?:\s+\w+)?\s*:\s*(\w+|\"[^\"]*\")", re.IGNORECASE)
+_CLASSED = re.compile(r"(?:class|view)\s+(\w+)\s+in\s+(\w+)", re.IGNORECASE)
 _ELSEWHERE = {
     "queryclass": "query classes; a view frame says the same: View Name isA Class with … end",
     "partof": "the category partof; an attribute links an object to its parts",
@@ -100,14 +101,14 @@ def _whole(cut: Cut, places: _Places, findings: Findings) -> bool:
     if first.lower() == "queryclass":
         findings.error("unsupported", f"Vigilog does not have {_ELSEWHERE['queryclass']}", here, rule=_RULE)
         return False
-    instance = _INSTANCE.match(cut.text)
-    if instance is not None and first.lower() not in ("class", "view") and instance[2].lower() not in ("class", "view"):
+    instance = _CLASSED.match(cut.text) or _INSTANCE.match(cut.text)
+    if instance is not None and instance[1].lower() not in ("class", "view") and instance[2].lower() not in ("class", "view"):
         if (known := _ELSEWHERE.get(instance[2].lower())) is not None:
             findings.error("unsupported", f"Vigilog does not have {known}", here, rule=_RULE)
         else:
             rule = "frames say what classes and views are; objects are rows, which transactions insert and delete"
             hint = f"send {_transaction(instance[1], instance[2], cut.text)}"
-            findings.error("unsupported", f"{first} is told as an object of {instance[2]}", here, rule=rule, hint=hint)
+            findings.error("unsupported", f"{instance[1]} is told as an object of {instance[2]}", here, rule=rule, hint=hint)
         return False
     match cut.trouble:
         case "formula":
@@ -132,7 +133,7 @@ def _whole(cut: Cut, places: _Places, findings: Findings) -> bool:
 def _transaction(name: str, of: str, text: str) -> str:
     rows: dict[str, Any] = {of: [[name]]}
     for label, value in _FILLED.findall(text.partition("with")[2]):
-        rows.setdefault(f"{of}_{label}", []).append([name, int(value) if value.isdigit() else value])
+        rows.setdefault(f"{of}_{label}", []).append([name, int(value) if value.isdigit() else value.strip('"')])
     return json.dumps({"insert": rows})
 
 

@@ -53,9 +53,9 @@ class Parts:
         self.taken.add(relation)
         self._declare(frame, relation, columns, span)
 
-    def _declare(self, frame: str, relation: str, columns: list[tuple[str, str]], span: Span) -> None:
+    def _declare(self, frame: str, relation: str, columns: list[tuple[str, str]], span: Span, *, helper: bool = False) -> None:
         attributes = tuple(Attribute(name, type_, span=span) for name, type_ in columns)
-        self.declarations.append(Declaration(relation, attributes, (), span, frame))
+        self.declarations.append(Declaration(relation, attributes, (), span, frame, helper))
 
     def direct(self, frame: str, kind: str, relation: str, span: Span, *options: tuple[str, str]) -> None:
         if kind != "output" and any(said.kind == kind and said.relation == relation for said in self.schema.program.directives):
@@ -69,7 +69,7 @@ class Parts:
             for helper in formulas.helpers:
                 columns = [(each.variable.name, self.schema.type(each.sort)) for each in helper.columns]
                 formulas.check_restricted([name for name, _ in columns], helper.body)
-                self._declare(frame, helper.relation, columns, helper.span)
+                self._declare(frame, helper.relation, columns, helper.span, helper=True)
                 variables = tuple(each.variable for each in helper.columns)
                 self.rules.append(Rule((Atom(helper.relation, variables, helper.span),), helper.body, helper.span, frame=frame))
             formulas.helpers.clear()

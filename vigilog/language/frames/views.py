@@ -338,6 +338,7 @@ def _subframe(
         return None
     inner = name + label[0].upper() + label[1:]
     made = parts.formulas(inner)
+    made.inner = True
     made.used |= {"x", "y"}
     scope = view.scope(made)
     scope["this"] = Bound(Y, wanted, span)
