@@ -89,7 +89,7 @@ def improving_programs(draw: DrawFn) -> tuple[str, Facts]:
     names, small = st.sampled_from(NAMES), st.integers(0, 5)
     edges = draw(st.lists(st.tuples(names, names, small), min_size=3, max_size=12))
     starts = draw(st.lists(st.tuples(names, st.integers(0, 9)), max_size=3))
-    return text, {"e_ssu": edges, "s_su": starts, "b_s": draw(st.lists(st.tuples(names), max_size=3))}
+    return text, {"e_ssu": [*edges], "s_su": [*starts], "b_s": draw(st.lists(st.tuples(names), max_size=3))}
 
 
 @st.composite

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.improving import improving_changes, improving_programs
-from tests.properties.test_maintenance import STRATEGY, expected, stated, states
+from tests.properties.programs import Facts
+from tests.properties.test_maintenance import STRATEGY, Rows, expected, stated, states
 from tests.treatments import examples
 from vigilog import reference
 from vigilog.engine.database import Database
@@ -53,9 +54,9 @@ def test_goals_and_reasons_agree(data: st.DataObject) -> None:
 
 @examples(15)
 @given(improving_programs())
-def test_what_is_printed_means_the_same(drawn: tuple[str, dict[str, list[tuple[object, ...]]]]) -> None:
+def test_what_is_printed_means_the_same(drawn: tuple[str, Facts]) -> None:
     text, facts = drawn
     program = check(text).program
-    rows = {name: {*given} for name, given in facts.items()}
+    rows: Rows = {name: {*given} for name, given in facts.items()}
     before, after = reference.evaluate(program, rows), reference.evaluate(check(show(rewrite(program))).program, rows)
     assert {name: before[name] for name in program.outputs} == {name: after[name] for name in program.outputs}

@@ -12,6 +12,7 @@ from vigilog.explain.conditions import explain_conditions
 from vigilog.explain.programs import explain_rules, explain_sql, explain_strata
 from vigilog.explain.show import Show
 from vigilog.language.frames.translate import shapes
+from vigilog.language.strata import improved, without_improved
 from vigilog.language.syntax import Program
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
@@ -29,6 +30,10 @@ from vigilog.rewriting.sections import Section, show_sections
 _PAPER = """\
 // The paper's form (Staudt & Jarke 1996, algorithm {}). What is run is printed by `--show maintenance`."""
 
+_STORED = (
+    "// Recursive through min or max, so stored, and read as base relations are: {}. How that changes is printed by `--show maintenance`."
+)
+
 
 def explained(program: Program, show: Show, view: str | None, engine: str, strategy: str | Mapping[str, Decision]) -> str:
     """The text for a checked program, or for what a view in it needs; the strategy is one that is wished for, or those that a data folder has."""
@@ -41,6 +46,8 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
         plain = relevant(plain, [view])
     views = program.outputs if view is None else (view,)
     decisions = decide(plain, views, strategy) if isinstance(strategy, str) else strategy
+    best = improved(plain)
+    notes = [_STORED.format(", ".join(sorted(best)))] if best else []
     match show:
         case Show.rules:
             return explain_rules(plain)
@@ -52,11 +59,11 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
             made = plan(plain, views, kept_relations(plain, decisions), grouped_relations(plain, decisions))
             return _sections((on_demand(made) if engine == "spark" else made).sections)
         case Show.paper:
-            return _sections(maintain(plain), _PAPER.format("1"))
+            return _sections(maintain(plain), _PAPER.format("1"), *notes)
         case Show.external:
-            return _sections(rederive(plain), _PAPER.format("2, in the phases that algorithm 3 lacks"))
+            return _sections(rederive(plain), _PAPER.format("2, in the phases that algorithm 3 lacks"), *notes)
         case Show.query:
-            return _queries(plain, views)
+            return _queries(without_improved(plain), [view for view in views if view not in best], *notes)
         case Show.conditions:
             return explain_conditions(program, view)
         case Show.extraction:
@@ -82,8 +89,8 @@ def _extractions(program: Program, view: str | None) -> str:
     return "\n\n".join(map(extraction, found.values())) if found else "// there are no view frames"
 
 
-def _queries(plain: Program, views: Sequence[str]) -> str:
-    notes = [f"// {view} is a base relation: a query reads it as it is." for view in views if not _derived(plain, view)]
+def _queries(plain: Program, views: Sequence[str], *said: str) -> str:
+    notes = [*said, *[f"// {view} is a base relation: a query reads it as it is." for view in views if not _derived(plain, view)]]
     for view in views:
         if _derived(plain, view) and plain.relations[view].arity > MANY_COLUMNS:
             notes.append(f"// {view} has many columns: of its patterns only those with one column known, with none and with all are shown.")

@@ -24,6 +24,7 @@ def explain_strata(program: Program) -> str:
     parts = [show(replace(program, rules=()))]
     for number, component in enumerate(components(program), start=1):
         kind = "recursive, to a fixpoint" if component.recursive else "once"
+        kind += ", of which the best is kept" if component.best else ""
         parts.append(f"\n// stratum {number}: {component} ({kind})")
         parts += [show_statement(rule) for rule in component.rules]
     return "\n".join(parts)
@@ -34,7 +35,7 @@ def explain_sql(program: Program, dialect: Dialect) -> str:
     layout = Layout(program)
     parts = []
     for component in components(program):
-        for rule in component.rules:
+        for rule in component.candidates.rules:
             if not rule.body:
                 continue
             parts.append(f"-- {rule.source.span}: {show_statement(rule)}")

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from vigilog.language.syntax import Aggregate, Constraint, Disjunction, Literal, Rule, Variable, aggregates, atoms
+from vigilog.language.syntax import Aggregate, Builtin, Disjunction, Literal, Rule, Variable, aggregates, atoms
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def candidates(rules: Iterable[Rule], relations: Collection[str]) -> Iterator[Ru
                 continue
             variable, aggregate = ranged
             assert aggregate.target is not None, "min and max have a target"
-            value = Constraint("=", (variable, aggregate.target), literal.span)
+            value = Builtin("=", (variable, aggregate.target), literal.span)
             ways = [(*way, *branch, value) for way in ways for branch in branches(aggregate)]
         yield from (rule,) if ways == [rule.body] else (rule.derive(*rule.heads, body=way) for way in ways)
 
@@ -66,9 +66,9 @@ def candidates(rules: Iterable[Rule], relations: Collection[str]) -> Iterator[Ru
 def over(literal: Literal, relations: Collection[str]) -> tuple[Variable, Aggregate] | None:
     """The variable and the aggregate of a literal that gives a variable the `min` or `max` over some relations."""
     match literal:
-        case Constraint(op="=", args=(Variable() as variable, Aggregate() as aggregate)) if through(aggregate, relations):
+        case Builtin(op="=", args=(Variable() as variable, Aggregate() as aggregate)) if through(aggregate, relations):
             return variable, aggregate
-        case Constraint(op="=", args=(Aggregate() as aggregate, Variable() as variable)) if through(aggregate, relations):
+        case Builtin(op="=", args=(Aggregate() as aggregate, Variable() as variable)) if through(aggregate, relations):
             return variable, aggregate
         case _:
             return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice, product
 
 from vigilog.core.errors import Findings
 from vigilog.core.spans import Span
@@ -25,8 +26,8 @@ from vigilog.language.strata import Component, components
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
+    Builtin,
     Constant,
-    Constraint,
     Disjunction,
     Functor,
     Literal,
@@ -38,6 +39,7 @@ from vigilog.language.syntax import (
     names,
 )
 
+MOST_WAYS = 1000  # no rule is taken that stands for more
 _KEEPS = {"min": ("<", "<="), "max": (">", ">=")}
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _RULE = (
@@ -75,15 +77,20 @@ class _Rule:
         lifted = {id(arg): Variable(f"= {number}") for number, arg in enumerate(arg for head in own for arg in head.args)}
         ranged = [arg for head in own for arg in head.args if isinstance(arg, Aggregate)]
         self.heads = [replace(h, args=tuple(lifted[id(arg)] if isinstance(arg, Aggregate) else arg for arg in h.args)) for h in own]
-        values = (Constraint("=", (lifted[id(arg)], arg), arg.span) for arg in ranged)
-        self.literals = list(_spread((*rule.body, *values), component))
-        self.found: dict[str, str] = {}
+        self.body = (*rule.body, *(Builtin("=", (lifted[id(arg)], arg), arg.span) for arg in ranged))
+        self.component = component
 
     def check(self) -> None:
+        for way in _ways(self.body, self.component):
+            self.literals, self.found = way, dict[str, str]()
+            self.conjunction()
+
+    def conjunction(self) -> None:
+        """Finds the values, and looks at everything that they are in."""
         for literal in self.literals:
             if isinstance(literal, Atom) and literal.relation in self.best:
                 self.taken(literal, self.best[literal.relation])
-        equalities = self.defined([part for part in self.literals if isinstance(part, Constraint) and part.op == "="])
+        equalities = self.defined([part for part in self.literals if isinstance(part, Builtin) and part.op == "="])
         for literal in self.literals:
             match literal:
                 case Atom():
@@ -91,9 +98,9 @@ class _Rule:
                     for place, arg in enumerate(literal.args):
                         if own is None or place != own.column:
                             self.free(arg, literal, literal.span)
-                case Constraint(op=op, args=(left, right)) if op in _TURNED:
+                case Builtin(op=op, args=(left, right)) if op in _TURNED:
                     self.bounded(literal, op, left, right)
-                case Constraint(op="="):
+                case Builtin(op="="):
                     if any(literal is left for left in equalities):
                         self.free(literal, literal, literal.span)
                 case _:
@@ -113,7 +120,7 @@ class _Rule:
             case term:
                 raise self.joined(show_term(term), atom)
 
-    def defined(self, equalities: list[Constraint]) -> list[Constraint]:
+    def defined(self, equalities: list[Builtin]) -> list[Builtin]:
         """Finds the values that equalities compute from others; gives the equalities that do not."""
         while True:
             for literal in equalities:
@@ -160,7 +167,7 @@ class _Rule:
         hint = "add what is unsigned, or at least 0" if op == "min" else "subtract what is unsigned, or at least 0"
         raise _Doubt(f"{show_term(term)} may grow {worse} along the recursion", term.span, hint)
 
-    def bounded(self, literal: Constraint, op: str, left: Term, right: Term) -> None:
+    def bounded(self, literal: Builtin, op: str, left: Term, right: Term) -> None:
         """A comparison, which may only bound what is worse."""
         if self.values(right):
             left, right, op = right, left, _TURNED[op]
@@ -210,17 +217,20 @@ def _not_negative(term: Term) -> bool:
             return term.type is not None and term.type.kind == "unsigned"
 
 
-def _spread(body: Iterable[Literal], component: Component) -> Iterator[Literal]:
-    """The literals of a body one by one, with those that a `min` or `max` over the component ranges over."""
-    for literal in body:
-        ranged = over(literal, component.relations)
-        if ranged is not None:
-            variable, aggregate = ranged
-            assert aggregate.target is not None, "min and max have a target"
-            yield from _spread(aggregate.body, component)
-            yield Constraint("=", (variable, aggregate.target), literal.span)
-        elif isinstance(literal, Disjunction):
-            for branch in literal.branches:
-                yield from _spread(branch, component)
-        else:
-            yield literal
+def _ways(body: Iterable[Literal], component: Component) -> Iterator[tuple[Literal, ...]]:
+    """The conjunctions that a body stands for, with what a `min` or `max` over the component ranges over in its place."""
+    ways = [_parts(literal, component) for literal in body]
+    yield from (tuple(part for parts in way for part in parts) for way in islice(product(*ways), MOST_WAYS))
+
+
+def _parts(literal: Literal, component: Component) -> list[tuple[Literal, ...]]:
+    """The conjunctions that a literal stands for."""
+    ranged = over(literal, component.relations)
+    if ranged is not None:
+        variable, aggregate = ranged
+        assert aggregate.target is not None, "min and max have a target"
+        value = Builtin("=", (variable, aggregate.target), literal.span)
+        return [(*way, value) for way in _ways(aggregate.body, component)]
+    if isinstance(literal, Disjunction):
+        return [way for branch in literal.branches for way in _ways(branch, component)]
+    return [(literal,)]

@@ -71,6 +71,12 @@ def improved(program: Program) -> frozenset[str]:
     return frozenset(name for component in components(program) if component.best for name in component.relations)
 
 
+def without_improved(program: Program) -> Program:
+    """The program that reads what is recursive through `min` or `max` as base relations."""
+    best = improved(program)
+    return program.with_rules(tuple(rule for rule in program.rules if rule.head.relation not in best)) if best else program
+
+
 def layers(program: Program) -> tuple[tuple[Component, ...], ...]:
     """The same components by layers: those of one need only what is in the layers before it.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from vigilog.core.errors import Findings
 from vigilog.language.printer import show_statement
-from vigilog.language.strata import check_stratified, dependencies
+from vigilog.language.strata import check_stratified, dependencies, improved
 from vigilog.language.syntax import Atom, Declaration, Literal, Program, Rule, Variable, definitions
 from vigilog.rewriting.demand.demand import ranks
 from vigilog.rewriting.naming import Naming
@@ -58,7 +58,7 @@ def by_rank(
     whole = section(title, rules, declarations)
     findings = Findings()
     check_stratified(whole.program, findings)
-    if not findings.errors:
+    if not findings.errors and not improved(whole.program):
         return [whole]
     groups: list[list[Rule]] = [[]]
     for rank, rule in sorted(zip(ranks(rules, levels), rules, strict=True), key=lambda pair: pair[0]):

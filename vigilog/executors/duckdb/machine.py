@@ -18,6 +18,7 @@ from vigilog.executors.fixpoint import facts, recursive_positions
 from vigilog.executors.watch import TooManyRows
 from vigilog.language.strata import Component
 from vigilog.language.syntax import Atom, Rule, is_fact
+from vigilog.planning.best import best_rows, worse_than
 from vigilog.planning.select import Choice, Selection, select
 
 
@@ -42,7 +43,7 @@ class DuckMachine:
         self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, component)]
         if component.recursive:
             self._begin()
-            if linear(component, self.layout.program, self.tables.watch) and self._at_once():
+            if not component.best and linear(component, self.layout.program, self.tables.watch) and self._at_once():
                 return 0
         return sum(self.sizes[relation] for relation in component.relations)
 
@@ -129,6 +130,9 @@ class DuckMachine:
     def finish(self) -> None:
         if self.tail is not None:
             self._back()
+        for relation, best in self.component.best.items():
+            table, columns = quote(self.layout.tables[relation]), [*map(quote, self.layout.columns[relation])]
+            self.sizes[relation] -= self._run(f"DELETE FROM {table} WHERE {worse_than(best, columns, table, table, equal=False)}")
         if self.component.recursive:
             for names in self.names.values():
                 for name in names:
@@ -180,6 +184,13 @@ class DuckMachine:
         known = f"SELECT 1 FROM {quote(self.layout.tables[relation])} AS known WHERE {same}"
         given = ", ".join(f"fresh.n{number} AS {quote(column)}" for number, column in enumerate(columns))
         distinct = f"SELECT DISTINCT {names} FROM ({listed}) AS candidates({names})"
+        if relation in self.component.best:
+            best = self.component.best[relation]
+            distinct = best_rows(f"SELECT {names} FROM ({listed}) AS candidates({names})", best, len(columns))
+            value, sign = quote(columns[best.column]), "<=" if best.op == "min" else ">="
+            alike = [f"known.{quote(columns[place])} = fresh.n{place}" for place in best.keys(len(columns))]
+            better = " AND ".join([*alike, f"known.{value} {sign} fresh.n{best.column}"])
+            known = f"SELECT 1 FROM {quote(self.layout.tables[relation])} AS known WHERE {better}"
         return self._run(f"CREATE OR REPLACE TABLE {quote(target)} AS SELECT {given} FROM ({distinct}) AS fresh WHERE NOT EXISTS ({known})")
 
     def _run(self, sql: str) -> int:

@@ -16,9 +16,9 @@ from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.watch import Outgrown, Watch
 from vigilog.files.place import Place
-from vigilog.language.improving import Best
 from vigilog.language.strata import Component, components
 from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
+from vigilog.planning.best import worse_than
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import FileLayout, Layout
 from vigilog.planning.order import Search
@@ -212,9 +212,9 @@ class TableMachine:
     def _settle(self, relation: str, table: str) -> int:
         """Deletes rows of a table for rows of a relation that are not better than others there, or in the relation; gives their number."""
         own, best = self.layout.tables[relation], self.component.best[relation]
-        deleted = 0
+        deleted, columns = 0, [*map(quote, self.layout.columns[relation])]
         for other in dict.fromkeys((own, table)):
-            worse = worse_than(best, self.layout.columns[relation], table, other, equal=other != table)
+            worse = worse_than(best, columns, quote(table), quote(other), equal=other != table)
             deleted += self.tables.execute(f"DELETE FROM {quote(table)} WHERE {worse}").rowcount
         return deleted
 
@@ -280,11 +280,3 @@ class TableMachine:
             sql = chosen.text
             self.prepared[key] = _Statement(f"INSERT OR IGNORE INTO {quote(target)} {sql}", chosen.parameters)
         return self.prepared[key]
-
-
-def worse_than(best: Best, columns: Sequence[str], table: str, other: str, *, equal: bool, where: str = "") -> str:
-    """That a table's row is worse than a row of another that is alike in all columns but the best; or, if `equal` counts, not better. Of the other table only rows count that are as in `where`, which calls it `o`."""
-    value = quote(columns[best.column])
-    same = [f"o.{quote(columns[place])} = {quote(table)}.{quote(columns[place])}" for place in best.keys(len(columns))]
-    better = f"o.{value} {'<' if best.op == 'min' else '>'}{'=' if equal else ''} {quote(table)}.{value}"
-    return f"EXISTS (SELECT 1 FROM {quote(other)} AS o WHERE {' AND '.join([*same, better, *([where] if where else [])])})"

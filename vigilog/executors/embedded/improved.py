@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from vigilog.executors.embedded.executor import worse_than
 from vigilog.executors.embedded.statements import Source, Statement, Work, WorkLayout, compiled, in_both_states, serve
 from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.language.syntax import Program
+from vigilog.planning.best import worse_than
 from vigilog.planning.order import Search
 from vigilog.rewriting.maintenance.plan import ComponentPlan
 from vigilog.rewriting.maintenance.rules import Variant
@@ -207,10 +207,9 @@ class ImprovedComponent:
         self.tables.serve([Search(relation, frozenset(keys))] if keys else [])
         for kind in LISTS[:3] if keys else ():
             self.tables.serve_work(self.names[relation, kind], columns, frozenset(keys))
-        table = self.names[relation, "candidate"]
         weed = (
-            f"DELETE FROM {candidate} WHERE {worse_than(best, columns, table, table, equal=False)}",
-            f"DELETE FROM {candidate} WHERE {worse_than(best, columns, table, own, equal=True, where=left)}",
+            f"DELETE FROM {candidate} WHERE {worse_than(best, names, candidate, candidate, equal=False)}",
+            f"DELETE FROM {candidate} WHERE {worse_than(best, names, candidate, quote(own), equal=True, where=left)}",
         )
         same = f"EXISTS (SELECT 1 FROM {candidate} AS c WHERE {alike('c', plus, keys)})"
         shown = ", ".join(f"o.{name}" for name in names)

@@ -28,9 +28,9 @@ from vigilog.core.values import Row
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.spark import temporary as sizes
 from vigilog.executors.spark.temporary import TemporaryViews
-from vigilog.language.improving import Best
 from vigilog.language.strata import Component, dependencies, layers
 from vigilog.language.syntax import Atom, Rule, is_fact
+from vigilog.planning.best import best_rows
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED
 from vigilog.spark.types import spark_type
@@ -208,7 +208,7 @@ class FrameMachine:
         self._close_local(relation)
         columns = self._columns(relation)
         names = ", ".join(f"`{column}` AS n{i}" for i, column in enumerate(columns))
-        text = _best_of(f"SELECT {names} FROM ({self._parts(relation)})", self.component.best[relation], len(columns))
+        text = best_rows(f"SELECT {names} FROM ({self._parts(relation)})", self.component.best[relation], len(columns))
         shown = ", ".join(f"n{i} AS `{column}`" for i, column in enumerate(columns))
         done, found = self.frames.settle(self.frames.sql(f"SELECT {shown} FROM ({text})", {}), {"rows": F.count(F.lit(1))})
         kept = done.select(*(F.col(f"`{name}`") for name in columns))
@@ -278,11 +278,11 @@ class FrameMachine:
     def _better(self, relation: str, text: str) -> str:
         """The best of the candidates for each binding of their other columns, where the relation has none as good."""
         width, best = len(self._columns(relation)), self.component.best[relation]
-        candidates = _best_of(text, best, width)
+        candidates = best_rows(text, best, width)
         if not self.sizes[relation]:
             return candidates
         names = ", ".join(f"`{column}` AS n{i}" for i, column in enumerate(self._columns(relation)))
-        known = _best_of(f"SELECT {names} FROM ({self._parts(relation)})", best, width)
+        known = best_rows(f"SELECT {names} FROM ({self._parts(relation)})", best, width)
         equal = " AND ".join(f"f.n{i} = c.n{i}" for i in best.keys(width)) or "true"
         value, sign = f"n{best.column}", "<" if best.op == "min" else ">"
         shown = ", ".join(f"c.n{i}" for i in range(width))
@@ -425,11 +425,3 @@ class FrameMachine:
         growing = relation in self.component.relations and self.component.recursive
         rows = None if growing and self.relations[relation].recent else self.sizes[relation]
         self.frames.show(self.layout.tables[relation], self.whole(relation), rows)
-
-
-def _best_of(text: str, best: Best, width: int) -> str:
-    """Of rows n0, n1, … that are alike in their other columns, the best."""
-    keys = best.keys(width)
-    shown = ", ".join(f"n{i}" if i in keys else f"{best.op}(n{i}) AS n{i}" for i in range(width))
-    grouped = f" GROUP BY {', '.join(f'n{i}' for i in keys)}" if keys else " HAVING count(*) > 0"
-    return f"SELECT {shown} FROM ({text}){grouped}"

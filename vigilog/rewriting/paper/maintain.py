@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from vigilog.language.strata import Component, components
+from vigilog.language.strata import Component, components, without_improved
 from vigilog.language.syntax import Atom, Declaration, Negation, Program, Rule, atoms
 from vigilog.rewriting.maintenance.rules import Variant, deletions, insertions, new_state, rederivation, row
 from vigilog.rewriting.maintenance.states import States
@@ -72,6 +72,7 @@ class Stratum:
 
 def maintain(program: Program) -> tuple[Section, ...]:
     """A plain program's maintenance rules, a section for each stratum: from the old states and the net changes of tables they find the net changes of views."""
+    program = without_improved(program)
     naming = Naming(program.relations)
     declarations = declarations_of(program, naming)
     return tuple(

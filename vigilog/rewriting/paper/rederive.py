@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from vigilog.language.strata import without_improved
 from vigilog.language.syntax import Atom, Negation, Program, Rule, atoms
 from vigilog.rewriting.demand.demand import Demand
 from vigilog.rewriting.demand.magic import definitions_of, levels
@@ -56,6 +57,7 @@ class _Phases:
 
 def rederive(program: Program) -> tuple[Section, ...]:
     """A plain program's maintenance rules on demand, three phases for each stratum: from the old states and net changes of tables they find the net changes of views."""
+    program = without_improved(program)
     naming = Naming(program.relations)
     definitions = definitions_of(program, ())
     demand = _Asking(definitions, naming, factoring=False, through={naming(name, "new"): name for name in definitions})
