@@ -276,5 +276,5 @@ def test_the_memory_and_the_folder_are_options(tmp_path: Path, monkeypatch: pyte
     assert (found.memory, found.spill) == (100 * 2**20, str(tmp_path / "spilled"))
     (tmp_path / "file").touch()
     settings.state(10, tmp_path / "file" / "none")
-    with pytest.raises(Stopped, match="cannot use the folder .*none for what does not fit into memory: .*Not a directory"):
+    with pytest.raises(Stopped, match=r"cannot use the folder .*none for what does not fit into memory: .*Not a directory"):
         evaluate(*closure(1_500, 4_000), "duckdb")
