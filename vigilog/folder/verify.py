@@ -19,6 +19,7 @@ from vigilog.core.extras import DUCKDB
 from vigilog.core.values import Row
 from vigilog.executors import growing
 from vigilog.executors.watch import Watch
+from vigilog.rewriting.maintenance.turning import states
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.store.file import explained
 
@@ -156,7 +157,7 @@ def _check_views(db: Durable, found: Verified, base: Rows) -> None:
     named = [*near, *(name for name in stored if name not in groups), *(group.rows.relation for group in groups.values())]
     right = _computed(db, base, "embedded" if db.large and found.by == "spark" else found.by, [*dict.fromkeys(named)])
     for name, group in groups.items():
-        right[name] = {(*key, *state) for key, state in group.states(right[group.rows.relation]).items()}
+        right[name] = set(states(group, right[group.rows.relation]))
     for name in stored:
         with found.checking(f"stored {name}", db):
             found.compare(f"stored {name}", set(db.resident.rows(name)), right[name])

@@ -13,7 +13,9 @@ float is rounded once, when the sum is shown.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Context, Decimal
+from functools import partial
 from typing import Any
 
 from vigilog.core.values import FLOAT, MAX_NUMBER, MIN_NUMBER, Type, Value
@@ -39,6 +41,13 @@ def sum_of(type_: Type, total: int) -> Value | None:
         return type_.check(_number(type_, total))
     except (ValueError, OverflowError):
         return None
+
+
+def sums_of(type_: Type, totals: list[int]) -> list[Any]:
+    """The sums that some units are, each as `sum_of` has it."""
+    if type_.kind == "number" and totals and min(totals) >= MIN_NUMBER and max(totals) <= MAX_NUMBER:
+        return totals
+    return [sum_of(type_, total) for total in totals]
 
 
 def mean_of(type_: Type, total: int, number: int) -> Value | None:
@@ -69,3 +78,13 @@ def read(text: str) -> int:
         return int(text)
     number, _, zeros = text.partition("p")
     return int(number) << int(zeros)
+
+
+def reader(type_: Type) -> Callable[[str], int]:
+    """What reads the texts of units of a type."""
+    return read if type_.kind == "float" else int
+
+
+def writer(type_: Type) -> Callable[[int], str]:
+    """What writes units of a type as a text."""
+    return partial(written, type_) if type_.kind == "float" else str

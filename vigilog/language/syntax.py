@@ -169,7 +169,7 @@ class Declaration:
         assert all(types), "types are known after elaboration"
         return types  # type: ignore[return-value]  # asserted just now
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         return tuple(attribute.name for attribute in self.attributes)
 

@@ -6,14 +6,13 @@ table whose rows the bindings are, or in their own (`rewriting/maintenance/group
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
-from vigilog.executors.embedded.statements import Work, WorkLayout, in_both_states
+from vigilog.executors.embedded.statements import Statement, Work, WorkLayout, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, quote
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.language.strata import components
@@ -22,21 +21,51 @@ from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import Layout
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder, kept_part
+from vigilog.rewriting.maintenance.alone import read_alone, turned_alone, value_alone, written_alone
 from vigilog.rewriting.maintenance.external import external
 from vigilog.rewriting.maintenance.group import EXTREMES, Cells
 from vigilog.rewriting.maintenance.plan import GroupPlan
 from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.turning import Columns, aligned, gathered, read, turned, values, written
 
-Touched = dict[Cells, tuple[list[Cells], list[Cells]]]  # by group, the bindings that went and those that came
+AtHand = dict[str, tuple[list[Cells], list[Cells]]]  # the rows, as they are stored, that relations have lost and gained
+Groups = dict[Cells, Cells]  # the groups of some bindings, by their keys
+_Turned = tuple[
+    Cells, Cells | None, Cells | None, Cells | None, Cells | None
+]  # a group; its state before and now, its values before and now
 
 
 @dataclass(frozen=True)
 class _Changes:
-    """A statement that reads the bindings that went, or came, if a table has rows."""
+    """The statements that read the bindings that went, or came, if a table has rows; one by one, or as groups."""
 
     table: str
     text: str
+    grouped: str
     parameters: Parameters
+    came: bool
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """How bindings are taken from the rows of a relation: the places of their columns, and what is `fixed` in others."""
+
+    relation: str
+    places: tuple[int, ...]
+    fixed: Mapping[int, Any]
+
+    def bindings(self, rows: Sequence[Cells]) -> list[Cells]:
+        found = [row for row in rows if all(row[place] == cell for place, cell in self.fixed.items())] if self.fixed else rows
+        return [tuple([row[place] for place in self.places]) for row in found] if self.places else [(1,)] * len(found)
+
+
+@dataclass(frozen=True)
+class _Straight:
+    """A statement that finds bindings that went, or came, and adds them up by groups; `whole` while no table that it goes without has rows."""
+
+    statement: Statement
+    text: str
+    whole: str
     came: bool
 
 
@@ -51,7 +80,18 @@ class _LookUp:
 class GroupKeeper:
     """What is kept of the groups of one set of bindings. See `Keeper`. What it reads is in tables, or derived from them on demand."""
 
-    def __init__(self, plan: GroupPlan, tables: Tables, sizes: Mapping[str, int], work: Work, filled: set[str]) -> None:
+    def __init__(
+        self,
+        plan: GroupPlan,
+        tables: Tables,
+        sizes: Mapping[str, int],
+        work: Work,
+        filled: set[str],
+        unread: Collection[str] = (),
+        at_hand: AtHand | None = None,
+    ) -> None:
+        """Of relations that are `unread`, the changes are `at_hand`, theirs and its own."""
+        self.unread, self.at_hand = unread, {} if at_hand is None else at_hand
         self.group, self.program, self.tables, self.layout, self.filled = plan.group, plan.program, tables, tables.layout, filled
         self.sizes, self.work = sizes, work
         self.row = Atom(self.group.rows.relation, tuple(Variable(a.name, a.type) for a in self.group.rows.attributes))
@@ -62,16 +102,28 @@ class GroupKeeper:
         self.inputs = [name for state in reads.values() for name in (state.lost, state.gained)]
         sources = in_both_states(reads, tables, work)
         self.machine: DemandMachine | None = None
-        if self.group.source is None or self.group.source.relation not in plan.reads:
+        self.taken = self._taken(plan.reads & {*unread})
+        if plan.asks:
             self.machine = DemandMachine(found.program, found.levels, tables, sources, self.inputs)
             self.plan = self.machine.plan(self.inputs, sizes)
             self.reading: Layout = self.machine.layout
         else:
             self.reading = WorkLayout(found.program, tables, sources, tables.label())
-        self.changes = list(self._changes())
+        self.straight = self._straight()
+        self.changes = [] if self.taken is not None else list(self._changes())
         self._prepare()
         self.look_ups = {place: self._look_up(place) for place, part in enumerate(self.group.parts) if part.op in EXTREMES}
         self.derived = self.rounds = 0
+
+    def _taken(self, unread: Collection[str]) -> _Taken | None:
+        """How bindings are taken from changes at hand, if those of their relation are."""
+        source = self.group.source
+        if source is None or source.relation not in unread:
+            return None
+        places = {arg.name: place for place, arg in enumerate(source.args) if isinstance(arg, Variable)}
+        fixed = {place: _stored(arg) for place, arg in enumerate(source.args) if isinstance(arg, Constant)}
+        columns = tuple(places[arg.name] for arg in self.rules[0].head.args if isinstance(arg, Variable))
+        return _Taken(source.relation, columns, fixed)
 
     # -- the first state
 
@@ -84,16 +136,21 @@ class GroupKeeper:
             for component in components(replace(self.program, rules=self.rules)):
                 fixpoint(component, machine, self.tables.watch)
         body, parameters = self._select((self.row,) if stored else self.rules[0].body, self.layout, stored=stored)
-        columns = [*map(quote, self.layout.columns[group.rows.relation])]
-        keys, parts = columns[: group.keys], [kept_part(part.op, part.type, columns[part.column]) for part in group.parts]
-        grouped = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
-        text = f"SELECT {', '.join([*keys, 'count(*)', *parts])} FROM ({body}) {grouped}"
-        execute(f"INSERT INTO {self.state} {text}", parameters)
+        execute(f"INSERT INTO {self.state} {self._grouped(body, self.layout)}", parameters)
         if stored and not group.own:
             execute(f"DELETE FROM {quote(self.layout.tables[group.rows.relation])}")
         states = execute(f"SELECT * FROM {self.state}").fetchall()
-        made = ((row[: group.keys], self._values(row[group.keys :])) for row in states)
-        self.tables.connection.executemany(self.put_in, [(*key, *values) for key, values in made if values is not None])
+        made = self._values(read(group, [row[group.keys :] for row in states])) if states else []
+        shown = (row[: group.keys] + found for row, found in zip(states, made, strict=True) if found is not None)
+        self.tables.connection.executemany(self.put_in, shown)
+
+    def _grouped(self, bindings: str, layout: Layout) -> str:
+        """The statement for the states of groups that have the bindings of another one."""
+        columns = [*map(quote, layout.columns[self.group.rows.relation])]
+        keys = columns[: self.group.keys]
+        parts = [kept_part(part.op, part.type, columns[part.column]) for part in self.group.parts]
+        grouped = f"GROUP BY {', '.join(keys)}" if keys else "HAVING count(*) > 0"
+        return f"SELECT {', '.join([*keys, 'count(*)', *parts])} FROM ({bindings}) {grouped}"
 
     def _select(self, body: tuple[Literal, ...], layout: Layout, *, stored: bool) -> tuple[str, Parameters]:
         """The statement for bindings that a body gives."""
@@ -107,12 +164,14 @@ class GroupKeeper:
 
     def maintain(self) -> dict[str, Change]:
         """Brings the groups up to date with changes of what they are derived from; gives the changes of what rules read of them."""
-        if self.machine is not None:
-            filled = [name for name in self.inputs if self.machine.sources[name].table in self.filled]
+        self.derived = self.rounds = 0
+        filled = [] if self.machine is None else [name for name in self.inputs if self.machine.sources[name].table in self.filled]
+        straight = self._straight_for(filled)
+        if self.machine is not None and straight is None:
             self.machine.run(self.plan, filled, self.filled)
-        touched = self._touched()
-        changed = self._turn(touched) if touched else {}
-        if self.machine is not None:
+        gone, came = self._touched() if straight is None else self._added_up(straight)
+        changed = self._turn(gone, came) if gone or came else {}
+        if self.machine is not None and straight is None:
             self.derived, self.rounds = self.machine.derived, self.machine.rounds
             self.machine.clear()
         return changed
@@ -126,68 +185,130 @@ class GroupKeeper:
         """Lets SQLite compile the statements, by running them over nothing."""
         if self.machine is not None:
             self.machine.warm(self.plan)
+        for straight in (one for some in self.straight.values() for one in some):
+            for text in (straight.text, straight.whole):
+                self.tables.execute(text, straight.statement.parameters)
         for change in self.changes:
-            self.tables.execute(change.text, change.parameters)
-        for sql in (self.update, self.insert, self.delete, self.put_in, *self.lists.values()):
+            for text in (change.grouped, change.text) if self.group.own else (change.grouped,):
+                self.tables.execute(text, change.parameters)
+        for sql in (
+            self.update,
+            self.insert,
+            self.delete,
+            self.put_in,
+            self.take_out,
+            *self.lists.values(),
+            *([self.replace] if self.group.read else []),
+        ):
             self.tables.connection.executemany(sql, ())
 
-    def _touched(self) -> Touched:
-        """The bindings that went and came, by group, told by the values of all parts; they are kept, if their rows are."""
-        touched: Touched = {}
-        width, columns = self.group.keys, [part.column for part in self.group.parts]
+    def _touched(self) -> tuple[Groups, Groups]:
+        """The groups of the bindings that went, and of those that came; bindings are kept, if their rows are."""
+        touched: tuple[Groups, Groups] = {}, {}
+        many = self.tables.connection.executemany
+        if self.taken is not None:
+            for came, rows in enumerate(self.at_hand.get(self.taken.relation, ())):
+                if bindings := self.taken.bindings(rows):
+                    if self.group.own:
+                        many(self.own_insert if came else self.own_delete, bindings)
+                    touched[came].update(gathered(self.group, bindings, self.decoders))
+            return touched
         for change in self.changes:
             if not (self.machine.sizes.get(change.table) if self.machine is not None else change.table in self.filled):
                 continue
-            rows = self.tables.execute(change.text, change.parameters).fetchall()
             if self.group.own:
-                self.tables.connection.executemany(self.own_insert if change.came else self.own_delete, rows)
-            for row in rows:
-                key = row[:width]
-                if key not in touched:
-                    touched[key] = ([], [])
-                cells = [row[column] for column in columns]
-                for place, decode in self.decoders:
-                    cells[place] = decode(cells[place])
-                touched[key][change.came].append(tuple(cells))
+                many(self.own_insert if change.came else self.own_delete, self.tables.execute(change.text, change.parameters).fetchall())
+            touched[change.came].update(self._groups(change.grouped, change.parameters))
         return touched
 
-    def _turn(self, touched: Touched) -> dict[str, Change]:
-        """The new state of groups, and what that does to their values; sorted, because rows that lie side by side change faster."""
-        group, gathered = self.group, self.group.gathered
-        keys = sorted(touched) if len(touched) > FEW else touched.keys()
-        states = self._states(keys)
+    def _straight_for(self, filled: Sequence[str]) -> list[_Straight] | None:
+        """The statements that find all bindings that went and came, if there is only one for each: of several, one could find what another finds."""
+        found = [statement for name in filled for statement in self.straight.get(name, ())]
+        return found if found and len({statement.came for statement in found}) == len(found) else None
+
+    def _added_up(self, straight: Iterable[_Straight]) -> tuple[Groups, Groups]:
+        """The groups of the bindings that went, and of those that came, which are not put anywhere."""
+        touched: tuple[Groups, Groups] = {}, {}
+        for found in straight:
+            text = found.whole if found.statement.without.isdisjoint(self.filled) else found.text
+            touched[found.came].update(self._groups(text, found.statement.parameters))
+        self.derived, self.rounds = sum(group[0] for groups in touched for group in groups.values()), 1
+        return touched
+
+    def _groups(self, text: str, parameters: Parameters) -> Groups:
+        """The groups that a statement gives, as states are written."""
+        width, rows = self.group.keys, self.tables.execute(text, parameters).fetchall()
+        if not rows:
+            return {}
+        columns = read(self.group, [row[width:] for row in rows])
+        return dict(zip([row[:width] for row in rows], zip(*columns, strict=True), strict=True))
+
+    def _turn(self, gone: Groups, came: Groups) -> dict[str, Change]:
+        """Gives groups their new state; and their new values, where these are others."""
+        group, width = self.group, self.group.keys
         updates, inserts, deletes, minus, plus = [], [], [], [], []
-        for key in keys:
-            (gone, came), before = touched[key], states.get(key)
-            less, more = gathered(gone) if gone else None, gathered(came) if came else None
-            now = group.after(before, less, more, partial(self._next, key))
-            if now is None:
-                if before is not None:
-                    deletes.append((*key, *before))
-            elif before is None:
-                inserts.append((*key, *now))
+        paired: list[Cells] = []
+        for key, state, state_now, old, new in self._alone(gone, came) if len(gone) + len(came) <= FEW else self._together(gone, came):
+            if state is None:
+                if state_now is not None:
+                    inserts.append(key + state_now)
+            elif state_now is None:
+                deletes.append(key + state)
             else:
-                updates.append((*now, *key))
-            old, new = self._values(before), self._values(now)
-            self.tables.undefined += now is not None and new is None and not group.tests
+                updates.append(state_now + key)
             if old != new:
                 if old is not None:
-                    minus.append((*key, *old))
+                    minus.append(key + old)
                 if new is not None:
-                    plus.append((*key, *new))
+                    plus.append(key + new)
+                    if old is not None:
+                        paired.append(new + key + old)
+            if new is None and state_now is not None and not group.tests:
+                self.tables.undefined += 1
         many = self.tables.connection.executemany
         if updates:
             many(self.update, updates)
         if inserts:
             many(self.insert, inserts)
         if deletes and not group.asked:
-            many(self.delete, [row[: group.keys] for row in deletes])
-        if plus:
-            many(self.put_in, plus)
-        changed = self._list(group.aux.relation, minus, plus)
+            many(self.delete, [row[:width] for row in deletes])
+        changed = self._pass_on(minus, plus, paired)
         if group.asked:
             changed |= self._list(group.state.relation, deletes, inserts)
         return changed
+
+    def _alone(self, gone: Groups, came: Groups) -> Iterator[_Turned]:
+        """Groups one by one."""
+        group, execute = self.group, self.tables.execute
+        for key in gone.keys() | came.keys() if gone and came else gone or came:
+            state = execute(self.find, key).fetchone()
+            before = read_alone(group, state)
+            now = turned_alone(group, key, before, gone.get(key), came.get(key), self._next)
+            yield key, state, written_alone(group, now), self._value(before), self._value(now)
+
+    def _together(self, gone: Groups, came: Groups) -> Iterable[_Turned]:
+        """Many groups; sorted, because rows that lie side by side change faster."""
+        group, keys = self.group, sorted(gone.keys() | came.keys())
+        known = self._states(keys)
+        states = [known.get(key) for key in keys]
+        before = read(group, states)
+        now = turned(group, keys, before, aligned(group, keys, gone), aligned(group, keys, came), self._next)
+        return zip(keys, states, written(group, now), self._values(before), self._values(now), strict=True)
+
+    def _pass_on(self, minus: list[Cells], plus: list[Cells], paired: list[Cells]) -> dict[str, Change]:
+        """Changes the values; `paired` are the new ones of groups that had others, with the row before. If no rule reads what they were, they change at once."""
+        relation, many = self.group.aux.relation, self.tables.connection.executemany
+        if relation in self.unread:
+            if paired and len(paired) == len(minus) == len(plus):
+                many(self.replace, paired)
+            else:
+                many(self.take_out, minus)
+                many(self.put_in, plus)
+            self.at_hand[relation] = minus, plus
+            return {relation: Change(bool(minus), bool(plus))} if minus or plus else {}
+        if plus:
+            many(self.put_in, plus)
+        return self._list(relation, minus, plus)
 
     def _list(self, relation: str, minus: Sequence[Cells], plus: Sequence[Cells]) -> dict[str, Change]:
         """Lists what a relation lost and gained; what is lost leaves it when the transaction ends."""
@@ -199,30 +320,27 @@ class GroupKeeper:
 
     def _states(self, keys: Iterable[Cells]) -> dict[Cells, Cells]:
         """The states that groups have, those that are not empty."""
-        asked = list(keys)
-        if len(asked) <= FEW or not self.group.keys:
-            found = ((key, self.tables.execute(self.find, key).fetchone()) for key in asked)
-            return {key: state for key, state in found if state is not None}
-        self.tables.connection.executemany(self.ask, asked)
+        self.tables.connection.executemany(self.ask, keys)
         width = self.group.keys
         states = {row[:width]: row[width:] for row in self.tables.execute(self.find_all)}
         self.tables.execute(self.ask_nothing)
         return states
 
-    def _values(self, state: Cells | None) -> Cells | None:
+    def _values(self, columns: Columns) -> list[Cells | None]:
         """The values that rules read, as they are stored."""
-        if state is not None and self.extremes:
-            held = list(state)
-            for place, decode in self.extremes:
-                held[place] = decode(held[place])
-            state = tuple(held)
-        found = self.group.values(state)
-        if found is None or not self.encoders:
-            return found
-        cells = list(found)
-        for place, encode in self.encoders:
-            cells[place] = encode(cells[place])
-        return tuple(cells)
+        if self.extremes:
+            columns = [*columns]
+            for place, decode in self.extremes.items():
+                columns[place] = [cell if cell is None else decode(cell) for cell in columns[place]]
+        return values(self.group, columns, self.encoders)
+
+    def _value(self, cells: list[Any]) -> Cells | None:
+        """The values of one group that rules read, as they are stored."""
+        if self.extremes and cells[0]:
+            cells = [*cells]
+            for place, decode in self.extremes.items():
+                cells[place] = decode(cells[place])
+        return value_alone(self.group, cells, self.encoders)
 
     def _next(self, key: Cells, place: int) -> Any:
         """The extreme of a part in a group, when the one before has left."""
@@ -237,20 +355,34 @@ class GroupKeeper:
             state = self.states[self.group.rows.relation]
             for name, came in ((state.lost, False), (state.gained, True)):
                 if name in self.machine.made:  # others never change
-                    yield _Changes(name, *self._select((replace(self.row, relation=name),), self.reading, stored=True), came)
+                    text, parameters = self._select((replace(self.row, relation=name),), self.reading, stored=True)
+                    yield _Changes(name, text, self._grouped(text, self.reading), parameters, came)
             return
         source = self.rules[0].body[0]
         assert isinstance(source, Atom), "the bindings are the rows of a table"
         state = self.states[source.relation]
         for name, kind, came in ((state.lost, "minus", False), (state.gained, "plus", True)):
-            text = self._select((replace(source, relation=name),), self.reading, stored=False)
-            yield _Changes(self.work(source.relation, kind), *text, came)
+            text, parameters = self._select((replace(source, relation=name),), self.reading, stored=False)
+            yield _Changes(self.work(source.relation, kind), text, self._grouped(text, self.reading), parameters, came)
+
+    def _straight(self) -> dict[str, list[_Straight]]:
+        """For what changed the statements that find bindings, if all of them do: then each binding is found in one way, unless several relations have changed."""
+        if self.machine is None or self.group.own:
+            return {}
+        state, found = self.states[self.group.rows.relation], dict[str, list[_Straight]]()
+        for name, statements in (entry for rank in self.plan for entry in rank.items()):
+            for statement, window in statements:
+                if window or statement.needs or statement.target not in (state.lost, state.gained):
+                    return {}
+                text, whole = (self._grouped(sql.removeprefix(statement.put), self.reading) for sql in (statement.text, statement.whole))
+                found.setdefault(name, []).append(_Straight(statement, text, whole, statement.target == state.gained))
+        return found
 
     def _prepare(self) -> None:
         group, layout, tables = self.group, self.layout, self.tables
         columns = [*map(quote, layout.columns[group.state.relation])]
         keys, held = columns[: group.keys], columns[group.keys :]
-        self.state, where = quote(layout.tables[group.state.relation]), " AND ".join(f"{key} = ?" for key in keys) or "true"
+        self.state, where = quote(layout.tables[group.state.relation]), _equal(layout.columns[group.state.relation][: group.keys])
         self.find = f"SELECT {', '.join(held)} FROM {self.state} WHERE {where}"
         self.update = f"UPDATE {self.state} SET {', '.join(f'{column} = ?' for column in held)} WHERE {where}"
         self.insert = f"INSERT INTO {self.state} VALUES ({', '.join('?' for _ in columns)})"
@@ -269,15 +401,20 @@ class GroupKeeper:
             return f"INSERT INTO {quote(table)} VALUES ({', '.join('?' for _ in layout.columns[relation])})"
 
         self.put_in = put(group.aux.relation, layout.tables[group.aux.relation])
-        listed = (group.aux.relation, group.state.relation)
+        listed = [name for name in (group.aux.relation, group.state.relation) if name not in self.unread]
         self.lists = {(name, kind): put(name, self.work(name, kind)) for name in listed for kind in ("minus", "plus")}
         rows, names = layout.tables[group.rows.relation], layout.columns[group.rows.relation]
         self.own_insert = put(group.rows.relation, rows)
-        self.own_delete = f"DELETE FROM {quote(rows)} WHERE {' AND '.join(f'{quote(name)} = ?' for name in names)}"
-        self.decoders = [(n, code) for n, part in enumerate(group.parts) if part.op == "sum" and (code := decoder(part.type))]
-        self.extremes = [(1 + n, code) for n, part in enumerate(group.parts) if part.op != "sum" and (code := decoder(part.type))]
-        shown = [group.shown[place] for place in group.read]
-        self.encoders = [(place, code) for place, each in enumerate(shown) if (code := encoder(each.type))]
+        self.own_delete = f"DELETE FROM {quote(rows)} WHERE {_equal(names)}"
+        shown = [*map(quote, layout.columns[group.aux.relation][group.keys :])]
+        whole = _equal(layout.columns[group.aux.relation])
+        self.replace = (
+            f"UPDATE {quote(layout.tables[group.aux.relation])} SET {', '.join(f'{column} = ?' for column in shown)} WHERE {whole}"
+        )
+        self.take_out = f"DELETE FROM {quote(layout.tables[group.aux.relation])} WHERE {whole}"
+        self.decoders = {place: code for place, part in enumerate(group.parts) if part.op == "sum" and (code := decoder(part.type))}
+        self.extremes = {1 + place: code for place, part in enumerate(group.parts) if part.op != "sum" and (code := decoder(part.type))}
+        self.encoders = {place: code for place in group.read if (code := encoder(group.shown[place].type))}
 
     def _look_up(self, place: int) -> _LookUp:
         """How the extreme of a part is found: along an index by group and value. A table may still have rows that are gone."""
@@ -294,12 +431,17 @@ class GroupKeeper:
         keys, cell, names = wanted[: group.keys], wanted[part.column], [*map(quote, self.layout.columns[relation])]
         self.tables.serve_order(relation, (*keys, *fixed, cell))
         where = [f"t.{names[column]} = ?" for column in (*keys, *fixed)]
-        if not group.own:
+        if not group.own and relation not in self.unread:
             same = " AND ".join(f"g.{name} = t.{name}" for name in names)
             where.append(f"NOT EXISTS (SELECT 1 FROM {quote(self.work(relation, 'minus'))} AS g WHERE {same})")
         order = f"ORDER BY t.{names[cell]}{' DESC' if part.op == 'max' else ''} LIMIT 1"
         text = f"SELECT t.{names[cell]} FROM {quote(self.layout.tables[relation])} AS t WHERE {' AND '.join(where) or 'true'} {order}"
         return _LookUp(text, tuple(_stored(arg) for arg in fixed.values()))
+
+
+def _equal(columns: Sequence[str]) -> str:
+    """The condition that columns have given values."""
+    return " AND ".join(f"{quote(column)} = ?" for column in columns) or "true"
 
 
 def _stored(constant: Constant) -> Any:

@@ -19,7 +19,7 @@ from vigilog.executors.embedded.bulk import worthwhile
 from vigilog.executors.embedded.counted import Counter
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
-from vigilog.executors.embedded.grouped import GroupKeeper
+from vigilog.executors.embedded.grouped import AtHand, GroupKeeper
 from vigilog.executors.embedded.keepers import KEEPERS, Keeper
 from vigilog.executors.embedded.statements import Work, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, among, quote
@@ -64,13 +64,16 @@ class Maintainer:
         if not tables.durable:
             tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
         self.sizes = {relation: tables.count(relation) for relation in plan.needed.relations}
-        for relation in plan.needed.relations.keys() - plan.kept.keys():
+        self.at_hand: AtHand = {}
+        self.unread = plan.unread(queries)
+        for relation in plan.needed.relations.keys() - plan.kept.keys() - self.unread:
             for kind in CHANGE:
                 tables.create(relation, self._name(relation, kind))
         self.keepers = [self._keeper(part) for part in plan.components]
         self.reads = [part.reads for part in plan.components]
         self.reading = Reading(plan.whole)
-        self.views = None if plan.external is None else ExternalViews(plan.external, tables, self._name, self.sizes, plan.told)
+        followed = plan.followed
+        self.views = None if followed is None else ExternalViews(followed, tables, self._name, self.sizes, plan.told)
         asked = {name: plan.only(name).external for name in queries}
         self.queries = {
             name: ExternalViews(part, tables, self._name, self.sizes, [name]) for name, part in asked.items() if part is not None
@@ -84,7 +87,7 @@ class Maintainer:
 
     def _keeper(self, part: ComponentPlan | GroupPlan) -> Keeper:
         if isinstance(part, GroupPlan):
-            return GroupKeeper(part, self.tables, self.sizes, self._name, self.filled)
+            return GroupKeeper(part, self.tables, self.sizes, self._name, self.filled, self.unread, self.at_hand)
         return KEEPERS[part.keeper](part, self.plan.stored, self.tables, self.sizes, self._name, self.filled)
 
     def _fill(self, kept: Iterable[str]) -> None:
@@ -122,7 +125,11 @@ class Maintainer:
             views.machine.warm(views.plan)
         for relation, statements in self.statements.items():
             self.tables.contents(relation).warm()
-            for sql in (statements.minus, statements.plus, statements.delete, statements.insert):
+            for sql in (statements.delete, statements.insert):
+                self.tables.connection.executemany(sql, ())
+            if relation in self.unread:
+                continue
+            for sql in (statements.minus, statements.plus):
                 self.tables.connection.executemany(sql, ())
             for sql in (statements.delete_all, statements.insert_all, *statements.clear):
                 self.tables.execute(sql)
@@ -145,7 +152,8 @@ class Maintainer:
         try:
             with self.tables.transaction(keep=keep):
                 concerned = self._change(changes)
-                found = self._deltas(wanted)
+                found = self._deltas(wanted, changes)
+                found |= self._passed(found, changes)
                 if self.views:
                     found |= self.views.changes(self.filled, budget, concerned)
                     self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
@@ -166,8 +174,8 @@ class Maintainer:
         try:
             with self.tables.transaction(keep=keep):
                 self._change(changes)
-                found = self._deltas(wanted)
-                read = {name: self._delta(name) for name in self.changed.keys() & anew.read}
+                found = self._deltas(wanted, changes)
+                read = {name: changes.get(name) or self._delta(name) for name in self.changed.keys() & anew.read}
                 found |= self._followed(allowance or Allowance())
                 self._end()
                 found |= anew.after(read)
@@ -193,6 +201,7 @@ class Maintainer:
         """A transaction was taken back."""
         self.filled.clear()
         self.few.clear()
+        self.at_hand.clear()
         for views in self.derived_views:
             views.machine.forget()
         for keeper in self.keepers:
@@ -237,6 +246,8 @@ class Maintainer:
         """Deletes what is lost, and empties the tables of changes."""
         for relation, change in self.changed.items():
             statements = self.statements[relation]
+            if relation in self.unread:
+                continue
             if change.lost:
                 if relation in self.few:
                     self.tables.connection.executemany(statements.delete, self.few.pop(relation))
@@ -246,10 +257,20 @@ class Maintainer:
             if change.gained:
                 self.tables.execute(statements.clear[1])
         self.filled.clear()
+        self.at_hand.clear()
 
     def _apply_base(self, relation: str, delta: Delta) -> None:
-        """Puts a change into the tables of changes, and what comes into the relation; sorted, because rows that lie side by side change faster."""
+        """Puts a change into the tables of changes, and what comes into the relation; sorted, because rows that lie side by side change faster. What no rule reads in both states is changed at once."""
         statements, many = self.statements[relation], self.tables.connection.executemany
+        self.changed[relation] = Change(bool(delta.minus), bool(delta.plus))
+        if relation in self.unread:
+            minus, plus = (sorted(self.tables.encoded(relation, rows)) for rows in (delta.minus, delta.plus))
+            if minus:
+                many(statements.delete, minus)
+            if plus:
+                many(statements.insert, plus)
+            self.at_hand[relation] = minus, plus
+            return
         if delta.minus:
             stored = sorted(self.tables.encoded(relation, delta.minus))
             many(statements.minus, stored)
@@ -264,7 +285,6 @@ class Maintainer:
             else:
                 self.tables.execute(statements.insert_all)
             self.filled.add(statements.changes[1])
-        self.changed[relation] = Change(bool(delta.minus), bool(delta.plus))
 
     def _statements(self, relation: str) -> _Statements:
         marks = ", ".join("?" for _ in self.layout.columns[relation])
@@ -277,18 +297,32 @@ class Maintainer:
             delete=f"DELETE FROM {table} WHERE ({columns}) = ({marks})",
             insert=f"INSERT INTO {table} VALUES ({marks})",
             delete_all=f"DELETE FROM {table} WHERE {among(names, minus)}",
-            insert_all=f"INSERT INTO {table} SELECT {columns} FROM {plus}",
+            insert_all=f"INSERT OR FAIL INTO {table} SELECT {columns} FROM {plus}",
             clear=(f"DELETE FROM {minus}", f"DELETE FROM {plus}"),
             changes=(self._name(relation, "minus"), self._name(relation, "plus")),
         )
 
-    def _deltas(self, wanted: Collection[str]) -> dict[str, Delta]:
-        """The net changes of wanted tables that changed, in the order of those that are wanted."""
+    def _deltas(self, wanted: Collection[str], given: Mapping[str, Delta]) -> dict[str, Delta]:
+        """The net changes of wanted tables that changed, in the order of those that are wanted; those of base relations are `given`."""
         if len(wanted) > 4 * len(self.changed):
             wanted = sorted(self.changed.keys() & self.places.keys(), key=self.places.__getitem__)
-        return {name: self._delta(name) for name in wanted if name in self.changed}
+        return {name: given[name] if name in given else self._delta(name) for name in wanted if name in self.changed}
+
+    def _passed(self, known: Mapping[str, Delta], given: Mapping[str, Delta]) -> dict[str, Delta]:
+        """The net changes of views that have the rows of another relation, whose changes may be known."""
+        found = {}
+        for view, (relation, places) in self.plan.passed.items():
+            if relation in self.changed:
+                delta = known.get(relation) or given.get(relation) or self._delta(relation)
+                found[view] = delta if places == tuple(range(len(places))) else _moved(delta, places)
+                self.derived += len(delta.plus) + len(delta.minus)
+        self.rounds += bool(found)
+        return found
 
     def _delta(self, relation: str) -> Delta:
+        if relation in self.at_hand:
+            lost, gained = (frozenset(self.tables.decoded(relation, rows)) for rows in self.at_hand[relation])
+            return Delta(gained, lost)
         change = self.changed[relation]
         plus = self.tables.rows_of(relation, self._name(relation, "plus")) if change.gained else ()
         minus = self.tables.rows_of(relation, self._name(relation, "minus")) if change.lost else ()
@@ -296,6 +330,12 @@ class Maintainer:
 
     def _name(self, relation: str, kind: str) -> str:
         return f"{self.layout.tables[relation]} {kind} {self.label}"
+
+
+def _moved(delta: Delta, places: tuple[int, ...]) -> Delta:
+    """The change of a view that has the columns of a relation in some places."""
+    plus, minus = (frozenset(tuple([row[place] for place in places]) for row in rows) for rows in (delta.plus, delta.minus))
+    return Delta(plus, minus)
 
 
 class ExternalViews:

@@ -42,6 +42,7 @@ class Statement:
     parameters: dict[str, Any]
     without: frozenset[str]
     needs: tuple[str, ...] = ()
+    put: str = ""  # what both texts begin with, if the rows are put into a table
 
     def now(self, filled: Collection[str]) -> str:
         return self.whole if self.without.isdisjoint(filled) else self.text
@@ -103,9 +104,8 @@ def compiled(
     put = "" if into is None else f"INSERT OR IGNORE INTO {into} "
     text = put + chosen.text
     whole = put + chosen.whole_text if chosen.excepted else text
-    return Statement(
-        rule.head.relation, text, whole, dict(chosen.parameters), frozenset(layout.excepted[name] for name in read & layout.excepted.keys())
-    )
+    without = frozenset(layout.excepted[name] for name in read & layout.excepted.keys())
+    return Statement(rule.head.relation, text, whole, dict(chosen.parameters), without, put=put)
 
 
 def serve(tables: Tables, layout: WorkLayout, search: Search) -> None:

@@ -159,7 +159,7 @@ class Tables:
         condition = (f" WHERE {where}" if where else "") + (f" ORDER BY {columns}" if order else "")
         return self.decoded(relation, self.execute(f"SELECT {columns} FROM {quote(table)}{condition}", parameters))
 
-    def decoded(self, relation: str, cursor: sqlite3.Cursor) -> Iterator[Row]:
+    def decoded(self, relation: str, cursor: Iterable[tuple[Any, ...]]) -> Iterator[Row]:
         """Rows of a relation as values."""
         if not self.layout.program.relations[relation].attributes:
             return (() for _ in cursor)
@@ -403,6 +403,8 @@ class Contents:
         self.columns = [tables.layout.columns[held][place] for place in places]
         self.table, self.width = quote(tables.layout.tables[held]), len(self.columns)
         self.sql = f"SELECT 1 FROM {self.table} WHERE {' AND '.join(f'{quote(column)} = ?' for column in self.columns)}"
+        first = quote(tables.layout.columns[held][0])
+        self.ends = f"SELECT (SELECT min({first}) FROM {self.table}), (SELECT max({first}) FROM {self.table})"
         self.asked = ""  # a table for many rows to be looked up, if it was made before
 
     def warm(self) -> None:
@@ -435,7 +437,10 @@ class Contents:
             execute, sql = self.tables.execute, self.sql
             stored = self.tables.encoded(self.relation, rows)
             return {row for row, cells in zip(rows, stored, strict=True) if execute(sql, cells).fetchone() is not None}
-        listed, asked = list(rows), quote(self.asked or "looked_up")
+        listed = self._within(list(rows))
+        if not listed:
+            return set()
+        asked = quote(self.asked or "looked_up")
         if not self.asked:
             self._make(asked)
         same = " AND ".join(f"r.{quote(column)} = l.c{number}" for number, column in enumerate(self.columns))
@@ -447,6 +452,19 @@ class Contents:
         if not self.asked:
             self.tables.execute(f"DROP TABLE {asked}")
         return {listed[number - 1] for (number,) in found}
+
+    def _within(self, rows: list[Row]) -> list[Row]:
+        """The rows that lie, by the column the table is sorted by, between its first row and its last: what is numbered as it comes is beyond, and need not be looked up."""
+        if 0 not in self.places or not self.tables.layout.program.relations[self.relation].attributes:
+            return rows
+        place = self.places.index(0)
+        least, greatest = self.tables.execute(self.ends).fetchone()
+        if least is None:
+            return []
+        encode = encoder(self.tables.layout.types[self.relation][place])
+        cells = [row[place] for row in rows]
+        stored = cells if encode is None else map(encode, cells)
+        return [row for row, cell in zip(rows, stored, strict=True) if least <= cell <= greatest]
 
     def prepare(self) -> Self:
         """Makes what it takes to look up many rows at once: after a table is made, or dropped, SQLite compiles all statements anew."""

@@ -25,6 +25,7 @@ from vigilog.executors.watch import Watch
 from vigilog.language import accumulators
 from vigilog.language.syntax import Program
 from vigilog.rewriting.demand.magic import magic
+from vigilog.rewriting.maintenance import turning
 from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group
 from vigilog.rewriting.maintenance.on_demand import OnDemand, bindings_on_demand
 from vigilog.rewriting.maintenance.plan import ComponentPlan, Plan
@@ -79,7 +80,7 @@ class GroupKeeper:
         return self.frames.layout.columns[relation]
 
     def _valued(self, row: Row) -> Row | None:
-        values = self.group.values(row[self.group.keys :])
+        (values,) = turning.values(self.group, turning.read(self.group, [row[self.group.keys :]]))
         return None if values is None else (*row[: self.group.keys], *values)
 
     def _added_up(self, frame: DataFrame) -> DataFrame:
@@ -115,15 +116,19 @@ class GroupKeeper:
         return self._turn(gone, came, before, after, stats) if gone or came else {}
 
     def _states(self, machine: DemandMachine, relation: str) -> dict[Cells, Cells]:
-        """The states of groups that have the bindings of a work relation."""
+        """The groups that have the bindings of a work relation."""
         if not machine.is_elsewhere(relation):
-            return self.group.states(machine.rows(relation))
+            return turning.gathered(self.group, list(machine.rows(relation)))
         found = self._added_up(machine.frame(relation)).limit(MOST_GROUPS + 1)
         table = machine.frames.act(found.toArrow)
         if table.num_rows > MOST_GROUPS:
             raise OverBudget(f"more than {MOST_GROUPS} groups are touched", "budget")
         width = self.group.keys
-        return {row[:width]: row[width:] for row in rows_of(self.frames, self.group.state.relation, table)}
+        rows = list(rows_of(self.frames, self.group.state.relation, table))
+        if not rows:
+            return {}
+        columns = turning.read(self.group, [row[width:] for row in rows])
+        return dict(zip([row[:width] for row in rows], zip(*columns, strict=True), strict=True))
 
     def _turn(
         self, gone: Mapping[Cells, Cells], came: Mapping[Cells, Cells], before: Snapshots, after: Snapshots, stats: Stats
@@ -133,19 +138,24 @@ class GroupKeeper:
         known = having(before[group.state.relation], tuple(range(width)), touched) if width else before[group.state.relation].collect()
         old = {row[:width]: row[width:] for row in known}
         open_: set[Cells] = set()
-        now = {}
-        for key in touched:
 
-            def left(_: int, key: Cells = key) -> None:
-                open_.add(key)
+        def left(key: Cells, _: int) -> None:
+            open_.add(key)
 
-            now[key] = group.after(old.get(key), gone.get(key), came.get(key), left)
+        keys = list(touched)
+        before_ = turning.read(group, [old.get(key) for key in keys])
+        less, more = turning.aligned(group, keys, gone), turning.aligned(group, keys, came)
+        now = turning.turned(group, keys, before_, less, more, left)
         if open_:
-            now |= self._derived(open_, after, stats)
+            derived = self._derived(open_, after, stats)
+            rows = dict(zip(keys, zip(*now, strict=True), strict=True)) | {key: derived[key] for key in open_}
+            now = turning.aligned(group, keys, rows)
         states, values = _Change(), _Change()
-        for key in touched:
-            states.note(key, old.get(key), now[key])
-            values.note(key, group.values(old.get(key)), group.values(now[key]))
+        for key, state, was, is_ in zip(
+            keys, turning.written(group, now), turning.values(group, before_), turning.values(group, now), strict=True
+        ):
+            states.note(key, old.get(key), state)
+            values.note(key, was, is_)
         return {group.state.relation: states.delta, group.aux.relation: values.delta}
 
     def _derived(self, keys: Iterable[Cells], after: Snapshots, stats: Stats) -> dict[Cells, Cells]:
@@ -204,9 +214,9 @@ class _Valued:
 
         width = self.group.keys
         for batch in batches:
-            rows = from_arrow(self.group.state.types, pa.Table.from_batches([batch]))
-            made = ((row[:width], self.group.values(row[width:])) for row in rows)
-            found = [(*key, *values) for key, values in made if values is not None]
+            rows = list(from_arrow(self.group.state.types, pa.Table.from_batches([batch])))
+            made = turning.values(self.group, turning.read(self.group, [row[width:] for row in rows])) if rows else []
+            found = [(*row[:width], *values) for row, values in zip(rows, made, strict=True) if values is not None]
             yield from to_arrow(self.columns, self.group.aux.types, found).to_batches()
 
 

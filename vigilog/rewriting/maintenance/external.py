@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from vigilog.core.values import NUMBER
 from vigilog.language.safety import grounded_by
@@ -61,6 +62,12 @@ class External:
     states: Mapping[str, States]
     levels: Mapping[str, int]
     tables: frozenset[str]  # relations that are stored, with their net changes at hand
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The tables that rules read, in one of their states or what they lost and gained."""
+        read = {atom.relation for rule in self.program.rules for atom, _ in atoms(rule.body)}
+        return frozenset(name for name in self.tables if not read.isdisjoint((name, *self.states[name].names)))
 
     @property
     def sections(self) -> list[Section]:

@@ -32,12 +32,13 @@ p_minus(x) :- p_del(x), !p_red(x).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from vigilog.language.strata import Component, components, improved
-from vigilog.language.syntax import Declaration, Negation, Program, Rule, Variable, atoms, is_fact, names
+from vigilog.language.syntax import Atom, Declaration, Negation, Program, Rule, Variable, atoms, is_fact, names
 from vigilog.rewriting.maintenance.counting import Counting, counting
 from vigilog.rewriting.maintenance.external import External, external
 from vigilog.rewriting.maintenance.group import Group
@@ -83,6 +84,11 @@ class GroupPlan:
     group: Group
     program: Program
     reads: frozenset[str]
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The tables that its rules read, in one of their states: none where the bindings are a table's rows, which are taken as they come and go."""
+        return frozenset() if self.group.source is not None and self.group.source.relation in self.reads else self.reads
 
 
 @dataclass(frozen=True)
@@ -201,6 +207,37 @@ class Plan:
     def external(self) -> External | None:
         """The rules for changes of what is not kept; None if everything is."""
         return external(self.derived if self.groups else self.needed, self.kept) if self.derived.rules else None
+
+    @cached_property
+    def passed(self) -> Mapping[str, tuple[str, tuple[int, ...]]]:
+        """Told views whose rows are those of a table, or of a relation that is kept: that relation, and the places of the columns in it. Their changes need no rules."""
+        derived, own = {rule.head.relation for rule in self.needed.rules}, self.tables
+        rules = Counter(rule.head.relation for rule in self.needed.rules)
+        found = {}
+        for rule in self.derived.rules:
+            match rule.body:
+                case (Atom() as atom,) if rule.head.relation in self.told and rules[rule.head.relation] == 1:
+                    places = _passed_on(rule.head, atom)
+                    if places and (atom.relation in own or atom.relation not in derived):
+                        found[rule.head.relation] = atom.relation, places
+        return found
+
+    @cached_property
+    def followed(self) -> External | None:
+        """The rules for changes of what is not kept, and not passed on either; None if there is nothing of that kind."""
+        if not self.passed:
+            return self.external
+        rules = relevant(self.derived, [name for name in self.told if name not in self.passed]).rules
+        return external(replace(self.derived, rules=rules), self.kept) if rules else None
+
+    def unread(self, queries: Iterable[str] = ()) -> frozenset[str]:
+        """The relations with changes at hand of which no rule reads an old state, nor a new one, nor what they lost and gained, for the views or for some queries."""
+        asked = (self.only(name).external for name in queries)
+        read = set[str]().union(*(found.reads for found in (self.followed, *asked) if found is not None))
+        for part in self.components:
+            read |= part.asks if isinstance(part, GroupPlan) else part.reads.union(part.component.relations)
+        derived = {rule.head.relation for rule in self.needed.rules}
+        return (frozenset(self.needed.relations) - derived - read) | {group.aux.relation for group in self.groups} - read
 
     def only(self, view: str) -> Plan:
         """The plan for one relation of the program, told or not, over what this one keeps."""
@@ -357,6 +394,15 @@ def _known(variant: Variant, rule: Rule) -> Variant:
     """The variant for rows that the relation has: what a rule gives may not be the best."""
     own, equalities = flat(rule.head, names(variant.rule, into_aggregates=True))
     return replace(variant, rule=variant.rule.derive(variant.rule.head, body=(*variant.rule.body, *equalities, own)))
+
+
+def _passed_on(head: Atom, atom: Atom) -> tuple[int, ...]:
+    """The places in an atom of the columns of a head that has the atom's variables, all of them; none if it is anything else."""
+    columns = [arg.name if isinstance(arg, Variable) else None for arg in atom.args]
+    wanted = [arg.name if isinstance(arg, Variable) else None for arg in head.args]
+    if None in columns or len({*columns}) < len(columns) or {*wanted} != {*columns}:
+        return ()
+    return tuple(map(columns.index, wanted))
 
 
 def _unknown(variant: Variant, rule: Rule) -> Variant:
