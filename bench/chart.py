@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +55,36 @@ def draw(path: Path, title: str, names: Sequence[str], panels: Sequence[Panel], 
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, y=1 - 0.1 / tall, ha="left", va="top")
         figure.legend(handles=handles, loc="lower center", ncol=4, frameon=False)
         figure.tight_layout(rect=(0, LEGEND / tall, 1, 1 - TITLE / tall))
+        figure.savefig(path, dpi=130)
+        pyplot.close(figure)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What a quantity is at some sizes, for each series."""
+
+    title: str
+    series: Mapping[str, Mapping[int, float]]
+
+
+def lines(path: Path, title: str, across: str, panels: Sequence[Lines], colours: Mapping[str, str]) -> None:
+    """Draws panels beside each other, both axes logarithmic; `across` is what the sizes are of."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with pyplot.style.context({"font.size": 9, "font.family": "DejaVu Sans", "axes.edgecolor": "#888888"}):
+        figure, axes = pyplot.subplots(1, len(panels), squeeze=False, figsize=(4.6 * len(panels), 4))
+        for axis, panel in zip(axes[0], panels, strict=True):
+            for name, points in panel.series.items():
+                axis.plot(list(points), list(points.values()), marker="o", color=colours[name], label=name)
+            axis.set(xscale="log", yscale="log", xlabel=across)
+            axis.set_title(panel.title, fontsize=10, loc="left")
+            axis.grid(which="major", color="#dddddd", linewidth=0.8)
+        figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="lower center", ncol=len(colours), frameon=False)
+        figure.tight_layout(rect=(0, 0.08, 1, 1))
         figure.savefig(path, dpi=130)
         pyplot.close(figure)
 
