@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -212,9 +213,10 @@ def check_conditions(program: Program, findings: Findings) -> None:
 
 def check_fits(program: Program, findings: Findings) -> None:
     """Checks that what triggers give fits what they change; types are known."""
+    said = Counter(trigger.span for trigger in triggers(program))
     for trigger in triggers(program):
-        if trigger.relation not in program.relations or trigger.target not in program.relations:
-            continue
+        if trigger.relation not in program.relations or trigger.target not in program.relations or said[trigger.span] > 1:
+            continue  # that is an error already
         given, target = program.relations[trigger.relation], program.relations[trigger.target]
         wanted = target.attributes
         if trigger.operation == "delete_key":
