@@ -48,6 +48,7 @@ BENCHMARKS = {
         choosing=True,
     ),
     "conditions": Benchmark("alerts, constraints and triggers, beside views that nobody does anything with", (60.0, 5.0), (1, 1)),
+    "mediators": Benchmark("sources that are asked, facts that are not ground, beside loops, z3 and Spark", (60.0, 5.0), (1, 1)),
     "service": Benchmark("serving: how soon clients hear of a commit, alone, in a crowd, beside one that stalls", (60.0, 5.0), (1, 1)),
 }
 

@@ -214,6 +214,9 @@ class Database:
 
         In a data folder the position of a source is committed with it; a request with a key that was used before does nothing again, and gives the first one's number.
         """
+        if self.sources is None:  # nobody is waited for
+            with self.lock:
+                return self.propose(Proposal(Rows(self, self._told(transaction)), kind, source, request), keep=keep)
         return self.trying.patiently(
             self.lock, lambda: self.propose(Proposal(Rows(self, self._told(transaction)), kind, source, request), keep=keep)
         )

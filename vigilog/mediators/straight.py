@@ -9,6 +9,7 @@ In a recursion a ground atom that stands in its own support proves nothing that 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 
@@ -112,14 +113,16 @@ class Straight:
     # -- insertion
 
     def _insert(self, grown: list[int]) -> None:
-        todo = dict.fromkeys(grown)
+        todo, waiting = deque(dict.fromkeys(grown)), set(grown)
         while todo:
-            number = next(iter(todo))
-            del todo[number]
+            number = todo.popleft()
+            waiting.discard(number)
             atom = self.atoms.known[number]
             for clause, position in self.uses.get(atom.relation, ()):
                 for found in self._built(clause, position, atom):
-                    todo[found] = None
+                    if found not in waiting:
+                        waiting.add(found)
+                        todo.append(found)
 
     def _all(self, clause: Clause) -> Iterator[int]:
         """All atoms of a clause that are new, or have grown."""

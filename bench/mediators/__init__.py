@@ -1,0 +1,96 @@
+"""`bench mediators`: what sources and facts that are not ground cost, beside loops, z3 and Spark that do the same by hand.
+
+All that is compared runs in one process, in turns where it can, so a ratio does not depend on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from bench import chart, report
+from bench.mediators import constraints, sources
+from bench.options import Options
+from bench.progress import steps
+from bench.report import Table
+from bench.targets import Target, at_least, at_most, number
+
+NOTES = (
+    "Times are medians in milliseconds, in memory; checks are counted in a second. What is compared ran in one process.",
+    "*Supports*: an atom is deleted on which 10 (chains), 14 (trees) or 18 (grids) supports depend, in views of ever more supports.",
+    "*Algorithms*: ten levels over two sources. *Rederived*: all that is deleted has another proof. *Lost*: nothing has, and ten atoms go.",
+    "*Calls*: a Python function that takes some 150 µs, called by rules and in a plain loop; then all answers are asked for anew.",
+    "*Without*: single rows of a program that has neither domains nor constraints; *before* is the step alone, as it was taken before there were mediators.",
+)
+
+
+def main(options: Options) -> int:
+    planned: dict[str, Callable[[bool], dict[str, float]]] = {
+        "without": sources.without,
+        "calls": sources.calls,
+        "deferred": sources.deferred,
+        "checks": constraints.checks,
+        "algorithms": constraints.algorithms,
+        "supports": constraints.supports,
+    }
+    planned = {name: measure for name, measure in planned.items() if not options.only or name in options.only}
+    around = report.surroundings()
+    found: dict[str, dict[str, float]] = {}
+    with steps(len(planned)) as shown:
+        for name, measure in planned.items():
+            shown.begin(name)
+            found[name] = measure(options.quick)
+            shown.end(f"{name}: " + ", ".join(f"{what} {number(value)}" for what, value in found[name].items()))
+    targets = judge(found)
+    tables = [report.targets_table(targets), *(_table(name, values) for name, values in found.items())]
+    report.show([*tables[1:], tables[0]])
+    measured: dict[str, Any] = {"targets": [asdict(target) for target in targets], "measured": found}
+    report.write(options.results, "mediators", "Mediators", NOTES, tables, measured, around)
+    groups = [(name, [chart.Bar(what, value, number(value)) for what, value in values.items()]) for name, values in found.items()]
+    colours = {bar.series: "#0b4f8a" for _, bars in groups for bar in bars}
+    panel = chart.Panel("", [bars for _, bars in groups])
+    chart.draw(options.results / "mediators.png", "Mediators: ms, checks a second", [name for name, _ in groups], [panel], colours)
+    print(f"Written: mediators.md, mediators.json, mediators.png in {os.path.relpath(options.results)}")
+    return 0
+
+
+def judge(found: Mapping[str, Mapping[str, float]]) -> list[Target]:
+    targets = []
+    for shape in ("chains", "trees", "grids") if "supports" in found else ():
+        sizes = [value for name, value in found["supports"].items() if name.startswith(shape)]
+        names = [name for name in found["supports"] if name.startswith(shape)]
+        targets.append(at_most(f"deleting: {names[-1]} ÷ {names[0].partition(', ')[2]}", sizes[-1] / sizes[0], 2, "×"))
+    if "algorithms" in found:
+        own = found["algorithms"]
+        targets.append(
+            at_least("most is rederived: extended DRed ÷ Straight Delete", own["dred, rederived"] / own["straight, rederived"], 3, "×")
+        )
+        for what in ("rederived", "lost"):
+            for name in ("straight", "dred"):
+                targets.append(at_least(f"{what}: recomputing ÷ {name}", own[f"recompute, {what}"] / own[f"{name}, {what}"], 20, "×"))
+    if "checks" in found:
+        targets.append(at_least("checks a second: normal form ÷ z3", found["checks"]["normal form"] / found["checks"]["z3"], 10, "×"))
+    if "calls" in found:
+        own = found["calls"]
+        targets.append(at_most("calls made ÷ distinct arguments", own["calls made"] / own["distinct arguments"], 1, "×"))
+        targets.append(at_most("calls of a Python function ÷ a plain loop", own["transaction"] / own["plain loop"], 1.5, "×"))
+        bare = own["plain loop"] + own["one-row transaction"]
+        targets.append(
+            at_most("a refresh, one changed ÷ the calls and a one-row transaction", own["refresh, one changed"] / bare, 1.5, "×")
+        )
+    if "deferred" in found:
+        own = found["deferred"]
+        targets.append(
+            at_most("deferred, a source changes: calls and transactions", own["calls before it is asked"] + own["transactions"], 0)
+        )
+        targets.append(at_least("deferred: the next answer is new", own["answers that are new"], 1))
+    if "without" in found:
+        targets.append(at_most("no domains, no constraints: now ÷ before", found["without"]["now"] / found["without"]["before"], 1.02, "×"))
+        targets.append(at_most("no domains, no constraints: imports of z3", float(sources.imported()), 0))
+    return targets
+
+
+def _table(name: str, values: Mapping[str, float]) -> Table:
+    return Table(name.capitalize(), ("", "measured"), [(what, number(value)) for what, value in values.items()])
