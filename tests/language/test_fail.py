@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from vigilog.core.errors import ProgramError
+from vigilog.engine.extension import extended
 from vigilog.language.check import check
 from vigilog.rewriting.passes import rewrite
 
@@ -24,8 +25,9 @@ def told(path: Path) -> tuple[list[str], str]:
     text = path.read_text(encoding="utf-8")
     try:
         checked = check(text, path.name)
-        rewrite(checked.program)
-        findings = list(checked.warnings)
+        extension = extended(checked.program)
+        rewrite(extension.ordinary)
+        findings = [*checked.warnings, *extension.warnings]
     except ProgramError as error:
         findings = error.findings
     return [finding.code for finding in findings], "\n".join(finding.render(text) for finding in findings) + "\n"

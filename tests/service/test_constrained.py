@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.engine.test_slow_sources import LONG, Service
 from tests.service.conftest import Serve
 from tests.service.serving import Served
 from vigilog.client import connect
 from vigilog.core.errors import DataError
 from vigilog.core.facts import Fact
+from vigilog.service.access import add_token
 
 PROGRAM = """
 .decl a(x: number) constrained
@@ -113,3 +117,59 @@ def test_a_copy_goes_on_after_a_restart(facts: Served) -> None:
         tx = client.tell(insert={"b": [fact("x = 40")]}, delete={"b": [fact("x = 8")]}).tx
         copy.wait_for(tx)
         assert [(x,) in copy for x in (6, 7, 8, 9, 40, 41)] == [True, False, False, True, True, False]
+
+
+def test_a_client_states_domains_with_a_right_of_its_own(serve: Serve, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    plain = add_token(tokens, "plain", ["*"], ["*"], define=True)
+    trusted = add_token(tokens, "trusted", ["*"], ["*"], define=True, domains=True)
+    (tmp_path / "g.csv").write_text("arg,value\nb,a\n")
+    served = serve("--tokens", str(tokens), program=PROGRAM)
+    text = f'.domain d(kind=file, path="{tmp_path}") .decl p(x: symbol) .output p\np(r.value) :- in(r, d:select_eq("g", "arg", "b")).'
+    with connect(served.url, token=plain) as client, pytest.raises(DataError, match="may not state domains"):
+        client.define(text)
+    with connect(served.url, token=trusted) as client:
+        client.define(text)
+        assert set(client.view("p")) == {("a",)}
+        (tmp_path / "g.csv").write_text("arg,value\nb,c\n")
+        done = httpx.post(f"{served.url}/v1/refresh", json={"domains": ["d"]}, headers={"Authorization": f"Bearer {trusted}"}).json()
+        assert done["views"] == {"p": {"plus": 1, "minus": 1}} and set(client.view("p")) == {("c",)}
+        (source,) = httpx.get(f"{served.url}/v1/status", headers={"Authorization": f"Bearer {trusted}"}).json()["sources"]
+        assert source.items() >= {"name": "d", "kind": "file", "calls": 1, "stale": False}.items()
+        (tmp_path / "g.csv").unlink()
+        refused = httpx.post(f"{served.url}/v1/refresh", json={"domains": ["d"]}, headers={"Authorization": f"Bearer {trusted}"})
+        assert refused.status_code == 503 and refused.json()["error"]["code"] == "domain"
+        with pytest.raises(DataError, match="Python functions"):
+            client.define('.domain m(kind=python, module="os") .decl q(x: number) q(x) :- in(x, m:getpid()).')
+        with pytest.raises(DataError, match="not stated"):
+            client.define(".decl q(x: number) .call q(domain=d) q(1).")
+
+
+def test_a_slow_source_keeps_no_other_client_waiting(serve: Serve) -> None:
+    source = Service()
+    text = f"""
+.domain w(kind=rest, url="http://127.0.0.1:{source.server.server_port}")
+.function w:now(city: symbol) -> (temp: float)
+.decl city(x: symbol)
+.decl now(x: symbol, t: float)
+.output now
+now(x, r.temp) :- city(x), in(r, w:now(x)).
+.decl other(x: number)
+.decl twice(x: number)
+.output twice
+twice(2 * x) :- other(x).
+"""
+    source.values = {"oslo": [3.0]}
+    try:
+        served = serve(program=text)
+        gate = source.shut("oslo")
+        with ThreadPoolExecutor(1) as pool, connect(served.url) as client:
+            slow = pool.submit(httpx.post, f"{served.url}/v1/transactions", json={"insert": {"city": [["oslo"]]}}, timeout=LONG)
+            source.was_asked("oslo")
+            assert client.tell(insert={"other": [[1]]}).views == {"twice": (1, 0)}
+            assert list(client.view("twice")) == [(2,)] and not slow.done()
+            gate.set()
+            assert slow.result(LONG).json()["views"] == {"now": {"plus": 1, "minus": 0}}
+            assert source.asked == ["oslo"], "a call is made once"
+    finally:
+        source.close()

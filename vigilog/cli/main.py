@@ -80,7 +80,10 @@ def check(program: ProgramPath) -> None:
     from vigilog.rewriting.passes import rewrite
 
     found = checked(program).program
-    rewrite(extended(found).ordinary)
+    extension = extended(found)
+    for warning in extension.warnings:
+        print(warning.render(found.texts[warning.span.file]), file=sys.stderr)
+    rewrite(extension.ordinary)
     relations, rules = len(found.relations), len(found.rules)
     print(f"{program}: {counted(relations, 'relation')} and {counted(rules, 'rule')}, no errors")
 

@@ -126,8 +126,9 @@ def token(
         list[str] | None, typer.Option(metavar="RELATION", help="A base relation that it may write; * is all.", show_default="none")
     ] = None,
     define: Annotated[bool, typer.Option("--define", help="It may change definitions, load files and see the status.")] = False,
+    domains: Annotated[bool, typer.Option("--domains", help="Its definitions may state domains, of any kind but python.")] = False,
 ) -> None:
     """Makes a token for a server: adds its hash and rights to a file, and prints it. It is kept nowhere else."""
     from vigilog.service.access import add_token
 
-    print(add_token(file, name, read or (), write or (), define=define))
+    print(add_token(file, name, read or (), write or (), define=define, domains=domains))

@@ -40,6 +40,7 @@ PROGRAM = {
 }
 
 WARNINGS = {
+    "unsolvable": "The conditions of a rule of a constrained relation contradict each other: it gives nothing.",
     "no-effect": "A statement is accepted, because Soufflé has it, and changes nothing.",
     "elision": "A frame has `...` or `$...$`: something that its writer left out, and that says nothing.",
     "unused-relation": "A relation is declared and nothing uses it.",

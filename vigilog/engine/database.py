@@ -143,6 +143,15 @@ class Database:
             self.mediation = Mediation(self, parts, self.deletion)
             self.step.judges.insert(0, self.mediation)
 
+    def begin_again(self) -> None:
+        """The tables have changed without those who answer changes: what the program states now is asked for, and concluded from."""
+        if self.sources is not None:
+            self.sources.begin()
+        if self.mediation is not None:
+            self.step.judges.remove(self.mediation)
+            self.mediation = None
+            self._mediate(self.extension.mediated)
+
     @property
     def extension(self) -> Extension:
         """What the program has beyond rows and rules."""

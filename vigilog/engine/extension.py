@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from vigilog.core.errors import Finding
 from vigilog.core.values import SYMBOL
 from vigilog.language.syntax import Attribute, Declaration, Program
 from vigilog.mediators.program import Mediated, mediated
@@ -25,6 +26,11 @@ class Extension:
     ordinary: Program
     told: Mapping[str, Told] = field(default_factory=dict)
     mediated: Mediated | None = None
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What is doubtful in rules of constrained relations."""
+        return self.mediated.warnings if self.mediated else ()
 
     @cached_property
     def hidden(self) -> frozenset[str]:

@@ -55,6 +55,7 @@ from vigilog.folder.redefine import Definition
 from vigilog.folder.residency import SHARE, budget_of, size
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
+from vigilog.language.calls import with_places
 from vigilog.language.conditions import Integrity
 from vigilog.language.goal import parse_goal
 from vigilog.language.syntax import Program, atoms
@@ -230,7 +231,7 @@ class Durable(FileDatabase):
 
         The change of a view on Spark that is too large for this process stays there: it is published, and named in the log, but not given. Errors call the text by its `name`.
         """
-        return self._defining(lambda: read_again(*kept(defined(self.whole_program(), text, name))))
+        return self._defining(lambda: read_again(*kept(with_places(defined(self.whole_program(), text, name), self.folder, self.folder))))
 
     def drop(self, name: str) -> dict[str, Delta]:
         """Removes a relation with its rows or rules; gives what it loses, if it is a view."""

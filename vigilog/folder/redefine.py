@@ -47,6 +47,8 @@ class Definition:
             changes = net_changes(db.program, db.base, wish)
             moved = {db.homes[name]: delta for name, delta in changes.items()}
             views: dict[str, Part] = {**db.views.apply(moved)} if moved else {}
+            if moved:
+                db.begin_again()
             views |= {name: between(rows, db.queries.seen(name)) for name, rows in asked.items()}
             for name in dict.fromkeys([*past.views, *(name for name in made.told if old.get(name) != new[name])]):
                 views[name] = db.store.redefined(past, name, resources)

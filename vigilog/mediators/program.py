@@ -66,6 +66,7 @@ class Mediated:
     updates: Mapping[str, str]
     inside: Mapping[str, str]
     outside: Mapping[str, str]
+    warnings: tuple[Finding, ...] = ()
 
     @cached_property
     def read(self) -> frozenset[str]:
@@ -117,7 +118,7 @@ class _Taken:
         given = tuple(Directive("input", name) for name in hidden)
         ordinary = replace(program, declarations=(*kept, *self.declarations), directives=(*directives, *given), rules=tuple(self.rules))
         numbered = tuple(replace(clause, place=index) for index, clause in enumerate(found for found in clauses if found is not None))
-        return Mediated(program, ordinary, numbered, updates, self.inside, self.outside)
+        return Mediated(program, ordinary, numbered, updates, self.inside, self.outside, tuple(self.findings.warnings))
 
     # -- what is refused
 
@@ -189,7 +190,11 @@ class _Taken:
             found.setdefault(arg.name, arg) if isinstance(arg, Variable) else None
         values = {name: axis(one.type).all for name, one in found.items() if one.type is not None}
         head = pattern(rule.head, self.program.relations[rule.head.relation].columns)
-        return Clause(number, head, tuple(body), tuple(known), values, rule)
+        clause = Clause(number, head, tuple(body), tuple(known), values, rule)
+        if known and clause.start is None:
+            message = f"the conditions of this rule of {rule.head.relation} contradict each other, so it gives nothing"
+            self.findings.warn("unsolvable", message, rule.span)
+        return clause
 
     def _ordinary(self, literals: Collection[Literal]) -> list[Literal]:
         """What SQL can say: atoms, what is negated or aggregated, and what concerns their variables alone."""

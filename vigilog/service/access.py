@@ -1,6 +1,6 @@
 """Who may do what. A token is a secret that its holder says; the server knows only its hash, and what it may do.
 
-The file is JSON, `{"tokens": [{"name": "shop", "hash": "sha256:…", "read": ["closure"], "write": ["edge"], "define": false}]}`; `vigilog token` writes it. It is looked at again when it
+The file is JSON, `{"tokens": [{"name": "shop", "hash": "sha256:…", "read": ["closure"], "write": ["edge"], "define": false, "domains": false}]}`; `vigilog token` writes it. It is looked at again when it
 changes, so that a token can be given or taken back while the server runs.
 
 >>> shop = Rights("shop", frozenset({"closure"}), frozenset({"edge"}))
@@ -51,6 +51,7 @@ class Rights:
     write: frozenset[str] = frozenset()
     define: bool = False
     token: str = ""  # its hash
+    domains: bool = False  # it may state sources that the server asks
 
     def may_read(self, *relations: str) -> bool:
         return ALL in self.read or self.read.issuperset(relations)
@@ -65,13 +66,17 @@ class Rights:
         if not self.define:
             raise Forbidden("this token may not change definitions")
 
+    def require_domains(self) -> None:
+        if not self.domains:
+            raise Forbidden("this token may not state domains, which the server asks")
+
     def _require(self, what: str, given: frozenset[str], wanted: Iterable[str]) -> None:
         missing = [] if ALL in given else sorted(set(wanted) - given)
         if missing:
             raise Forbidden(f"this token may not {what} {', '.join(missing)}")
 
 
-ANYONE = Rights("", frozenset({ALL}), frozenset({ALL}), True)  # where there are no tokens: on the loopback interface alone
+ANYONE = Rights("", frozenset({ALL}), frozenset({ALL}), True, domains=True)  # where there are no tokens: on the loopback interface alone
 
 
 class Tokens:
@@ -134,7 +139,7 @@ def _tokens(content: Any) -> dict[str, Rights]:
             raise ValueError(f"the hash of {entry['name']} is not of the form sha256:…")
         read, write = (frozenset(map(str, entry.get(what, ()))) for what in ("read", "write"))
         hash_ = str(entry["hash"])
-        found[hash_] = Rights(str(entry["name"]), read, write, bool(entry.get("define", False)), hash_)
+        found[hash_] = Rights(str(entry["name"]), read, write, bool(entry.get("define", False)), hash_, bool(entry.get("domains", False)))
     return found
 
 
@@ -143,7 +148,7 @@ def hashed(token: str) -> str:
     return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def add_token(path: Path, name: str, read: Iterable[str], write: Iterable[str], *, define: bool) -> str:
+def add_token(path: Path, name: str, read: Iterable[str], write: Iterable[str], *, define: bool, domains: bool = False) -> str:
     """Adds a new token to a file, or makes one; gives the token, which is kept nowhere."""
     try:
         content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"tokens": []}
@@ -153,7 +158,8 @@ def add_token(path: Path, name: str, read: Iterable[str], write: Iterable[str], 
     if any(entry["name"] == name for entry in content["tokens"]):
         raise DataError(f"{path} has a token {name} already; take it out first, or use another name", "tokens")
     token = secrets.token_urlsafe(32)
-    content["tokens"].append({"name": name, "hash": hashed(token), "read": sorted(read), "write": sorted(write), "define": define})
+    said = {"name": name, "hash": hashed(token), "read": sorted(read), "write": sorted(write), "define": define}
+    content["tokens"].append(said | ({"domains": True} if domains else {}))
     fresh = path.with_name(path.name + ".new")
     fresh.touch(mode=0o600)
     fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

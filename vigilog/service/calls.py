@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from vigilog.core.delta import Delta
-from vigilog.core.errors import DataError, Refused
+from vigilog.core.errors import DataError, ProgramError, Refused
 from vigilog.core.facts import fact_rows
 from vigilog.core.named import objects
 from vigilog.core.reports import Report
@@ -26,6 +25,7 @@ from vigilog.engine.outcome import Outcome
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.folder.positions import remembered
 from vigilog.language.goal import parse_atom, parse_goal
+from vigilog.language.parser import parse
 from vigilog.protocol import calls as protocol
 from vigilog.protocol.messages import Sides, columns_of
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
@@ -246,9 +246,10 @@ def calls(context: Context) -> APIRouter:
     @router.post("/definitions", responses=answers(protocol.Receipt), openapi_extra=takes(protocol.Definition))
     async def define(request: Request) -> Response:
         """Adds relations and rules, or replaces those that there are rules for; tells what views gain and lose by that."""
-        rights_of(request).require_define()
+        rights = rights_of(request)
+        rights.require_define()
         definition = await context.taken(request, protocol.Definition)
-        _without_domains(definition.text)
+        _check_domains(definition.text, rights)
         return await _redefined(db.define, definition.text, definition.name)
 
     @router.delete("/definitions/{name}", responses=answers(protocol.Receipt))
@@ -336,10 +337,19 @@ def calls(context: Context) -> APIRouter:
     return router
 
 
-def _without_domains(text: str) -> None:
-    """What a client defines asks no sources: a domain can read files of the server, or run code there."""
-    if re.search(r"\.(domain|call)\b", text):
-        raise Forbidden("a domain is stated in the program of the server, not by a client")
+def _check_domains(text: str, rights: Rights) -> None:
+    """A domain of a client needs a right of its own, for the server asks it; one that runs code of the server's machine is not a client's to state."""
+    try:
+        definition = parse(text, "definition")
+    except ProgramError:
+        return  # which is told when it is defined
+    stated = definition.directed("domain")
+    if any(one.kind in ("call", "deferred") for one in definition.directives):
+        raise Forbidden("calls are made of in(x, d:f(…)), and not stated")
+    if stated:
+        rights.require_domains()
+    if any(one.option.get("kind") == "python" for one in stated):
+        raise Forbidden("a domain of Python functions is stated in the program of the server, not by a client")
 
 
 def _by_name(columns: Sequence[str], sides: Sides) -> protocol.NamedSides:
