@@ -22,7 +22,7 @@ NOTES = (
     "*Supports*: an atom is deleted on which 10 (chains), 14 (trees) or 18 (grids) supports depend, in views of ever more supports.",
     "*Algorithms*: ten levels over two sources. *Rederived*: all that is deleted has another proof. *Lost*: nothing has, and ten atoms go.",
     "*Calls*: a Python function that takes some 150 µs, called by rules and in a plain loop; then all answers are asked for anew.",
-    "*Without*: single rows of a program that has neither domains nor constraints; *before* is the step alone, as it was taken before there were mediators.",
+    "*Without*: single rows of a program that has neither domains nor constraints; *before* is the step alone, without what lets sources be waited for.",
 )
 
 

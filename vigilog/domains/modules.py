@@ -81,6 +81,13 @@ class Module:
         except (Exception, SystemExit) as reason:
             raise DomainError(self.name, f"{what} raises {type(reason).__name__}: {reason}") from reason
 
+    @property
+    def text(self) -> str:
+        """The module's text, as it is now."""
+        self._module()
+        assert self.loaded is not None, "it was just read"
+        return self.loaded[0]
+
     def _module(self) -> ModuleType:
         """The module, read from its file: beside the program, or in a folder of that name."""
         path = Path(self.options.get("beside", ".")).joinpath(*self.options["module"].split(".")).with_suffix(".py")

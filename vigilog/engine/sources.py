@@ -18,6 +18,7 @@ from vigilog.core.errors import DataError, did_you_mean
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.domains.domain import Domain, DomainError
+from vigilog.domains.modules import Module
 from vigilog.domains.opening import opened
 from vigilog.domains.options import seconds
 from vigilog.engine.asking import Answers, Asked, Trying
@@ -26,6 +27,7 @@ from vigilog.engine.transaction import Lookup, Transaction
 from vigilog.executors.views import Views
 from vigilog.language.syntax import Directive, Program
 
+MANY = 10_000  # arguments of a Python function that are Spark's workers' to ask with, where Spark keeps the views
 MOST_ROUNDS = 1000  # in which answers lead to new questions, when a database is opened
 
 
@@ -248,8 +250,12 @@ class Sources(Judge):
 
     def _ask(self, call: Function, wanted: Sequence[Row]) -> Answers:
         self.made += len(wanted)
+        domain, by_workers = self.domains[call.domain], getattr(self.db.views, "asked_by_workers", None)
         try:
-            answers = self.domains[call.domain].ask(call.function, call.fixed, wanted)
+            if by_workers is not None and isinstance(domain, Module) and len(wanted) >= MANY:
+                answers = by_workers(domain, call.function, wanted)
+            else:
+                answers = domain.ask(call.function, call.fixed, wanted)
         except DomainError:
             raise
         except Exception as reason:

@@ -16,6 +16,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row, Value
+from vigilog.domains.modules import Module
 from vigilog.executors.allowance import Allowance
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.evaluation import Stats
@@ -91,6 +92,12 @@ class SparkViews:
         self.frames = self.machine.frames
         self.groups = keepers(plan, session(), self.frames, self.watch) if groups is None else groups
         self.grouped = frozenset(name for keeper in self.groups for name in keeper.kept)  # what has changed before views do
+
+    def asked_by_workers(self, domain: Module, function: str, wanted: Sequence[Row]) -> list[set[Row]]:
+        """What a function of a Python domain gives for many arguments."""
+        from vigilog.executors.spark.asking import asked
+
+        return asked(self.frames, domain, function, wanted)
 
     def renew(self, plan: Plan, most: int) -> None:
         """Goes on with another plan over the same base. Raises TooManyRows, and goes on as before, if a view that is to be stored has more rows than `most`, and than the base relations."""
