@@ -39,8 +39,9 @@ def test_a_refused_query_leaves_nothing_behind(serve: Serve, limit: str) -> None
     server = accounts(serve, limit)
     before = server.memory
     with server.socket() as talk:
-        talk.say(subscribe={"query": DEAR})
+        talk.say(subscribe={"query": DEAR, "name": "mine"})
         assert talk.hear()["error"]["code"] in ("timeout", "budget")
+    assert server.get("/v1/subscriptions") == {"subscriptions": []}
     for number in range(3):
         server.tell(insert={"acct": [[2000 + number, 5]]})
     assert server.memory - before < 800 * 2**20
@@ -56,13 +57,15 @@ def test_a_query_that_becomes_too_dear_is_dropped(serve: Serve) -> None:
     """In a transaction: who follows it is told, all others hear what they should, and what was given up leaves nothing behind."""
     server = accounts(serve, "query_derived=20000", rows=10)
     with (
-        server.following(query=DEAR) as dear,
-        server.following(query="acct(a, b), acct(b, c), acct(c, a)") as other,
+        server.following(query=DEAR, name="dear") as dear,
+        server.following(query="acct(a, b), acct(b, c), acct(c, a)", name="another") as other,
         server.following(view="rich") as view,
         server.following(query=DEAR) as another,
     ):
         server.tell(insert={"acct": [[50, 51]]})
         assert len(dear.change()["plus"]) == len(another.change()["plus"]) == 11**3 - 10**3
+        with server.following(query='acct(1, b), acct(c, d), acct(e, f)', name="gone"):
+            pass
         tx = server.tell(insert={"acct": [[number, number] for number in range(900, 1100)]})
         for talk in (dear, another):
             error = talk.hear("error")["error"]
@@ -71,7 +74,8 @@ def test_a_query_that_becomes_too_dear_is_dropped(serve: Serve) -> None:
         assert other.rows() == {(n, n, n) for n in (*range(10), *range(900, 1100))}
         assert view.rows() == server.view("rich") == {(n,) for n in range(996, 1100)}
         assert len(json.loads(kept(server)[0])) == 1
-        assert "vigilog_queries_dropped_total 1.0" in server.call("GET", "/metrics").text
+        until(lambda: [found["name"] for found in server.get("/v1/subscriptions")["subscriptions"]] == ["another"])
+        assert "vigilog_queries_dropped_total 2.0" in server.call("GET", "/metrics").text
         server.kill()
     server.start()
     server.tell(delete={"acct": [[0, 0]]})

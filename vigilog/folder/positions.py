@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,10 +34,29 @@ def remembered(db: Durable, owner: str) -> dict[str, Remembered]:
     return {name: Remembered(spec, tx if history == db.file.history else None) for name, spec, tx, history in rows}
 
 
+def begin(db: Durable, key: Key, found: Remembered) -> None:
+    """A named subscription has begun: one that followed the same before is where it was."""
+    row = *key, found.spec, db.file.history, found.tx, time.time()
+    with db.lock, damage(db.file.path), db.writing():
+        db.file.connection.execute(
+            "INSERT INTO vigilog_subscriptions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+            " SET spec = excluded.spec, history = excluded.history, tx = excluded.tx, at = excluded.at WHERE spec <> excluded.spec",
+            row,
+        )
+
+
 def remember(db: Durable, positions: Mapping[Key, Remembered]) -> None:
     rows = [(owner, name, found.spec, db.file.history, found.tx, time.time()) for (owner, name), found in positions.items()]
     with db.lock, damage(db.file.path), db.writing():
         db.file.connection.executemany("INSERT OR REPLACE INTO vigilog_subscriptions VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def following(db: Durable, views: Collection[str]) -> list[Key]:
+    """The named subscriptions that follow queries of some views."""
+    with db.lock, damage(db.file.path):
+        rows = db.file.connection.execute("SELECT owner, name, spec FROM vigilog_subscriptions").fetchall()
+        queries = {(owner, name): json.loads(spec).get("query") for owner, name, spec in rows}
+        return [key for key, query in queries.items() if query is not None and db.queries.asks_for(query) in views]
 
 
 def forget(db: Durable, owner: str, name: str) -> bool:

@@ -97,8 +97,7 @@ class Queries:
         if asked.of_atom in self.db.program.outputs and isinstance(atom, Atom) and _plain(atom):
             bound = {column: arg.value for column, arg in enumerate(atom.args) if isinstance(arg, Constant)}
             return Followable(asked.of_atom, bound, 0, asked.declaration.attributes, 0)
-        text, _ = as_view("query", asked)
-        name = PREFIX + hashlib.sha256(text.encode()).hexdigest()[:12]
+        name = _name(asked)
         known = self.known
         if name not in known:
             if most is not None and len(known) >= most:
@@ -107,6 +106,13 @@ class Queries:
             self._change(known, {**self.tried, name: known[name]} if tried else self.tried)
         values = as_view(name, asked)[1]
         return Followable(name, dict(enumerate(values)), len(values), asked.declaration.attributes, known[name][1])
+
+    def asks_for(self, goal: str) -> str:
+        """The view that a goal would be followed in, if it is none of the program's own; a goal that means nothing now has none."""
+        try:
+            return _name(parse_goal(self.db.program, goal))
+        except ProgramError:
+            return ""
 
     def drop(self, views: Iterable[str]) -> None:
         known = self.known
@@ -165,6 +171,12 @@ class Queries:
     def keep(self, program: Program) -> None:
         """Forgets queries that a program, with all that it can answer, does not have."""
         self._write({name: query for name, query in self.known.items() if name in program.relations})
+
+
+def _name(goal: Goal) -> str:
+    """What the view of a goal is called: the same for all that differ in constants only."""
+    text, _ = as_view("query", goal)
+    return PREFIX + hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def as_view(name: str, goal: Goal) -> tuple[str, tuple[Value, ...]]:

@@ -29,7 +29,7 @@ from vigilog.engine.nested import shape_of
 from vigilog.engine.outcome import Outcome
 from vigilog.executors.allowance import TooDear
 from vigilog.folder.durable import Durable
-from vigilog.folder.positions import Key, Remembered, forget, remember, remembered
+from vigilog.folder.positions import Key, Remembered, begin, following, forget, remember, remembered
 from vigilog.folder.queries import Followable
 from vigilog.folder.reading.states import MOST_READERS, bound_columns
 from vigilog.language.conditions import alerts as conditions_alerts
@@ -51,6 +51,7 @@ LONG_AGO = float("-inf")
 LONGEST_STOP = 5.0  # seconds that clients have to take what there is for them
 AT_ONCE = 200  # members of a channel that are served before others have their turn
 LONGEST_REST = 0.25  # seconds
+TOO_DEAR = ("budget", "timeout")  # how first answers are refused that are not to be had tomorrow, either
 NOTE_EVERY = 0.5  # seconds between two notes of what was acknowledged
 
 T = TypeVar("T")
@@ -281,6 +282,18 @@ class Hub:
         for channel in self.index.following(*reason.queries):
             for member in list(channel.members):
                 member.end(reason)
+                self.acknowledged.pop((member.rights.name, member.spec.name or ""), None)
+        self.writer.submit(self._forget_followers, reason.queries)
+
+    def _forget_followers(self, queries: frozenset[str]) -> None:
+        """The names under which dropped queries were followed go with them, after what is being noted."""
+        try:
+            for owner, name in following(self.db, queries):
+                now = self.named.get((owner, name))
+                if now is None or now.ended:  # nobody has made it anew
+                    forget(self.db, owner, name)
+        except Exception as reason:
+            self.background.count("dropping of queries", reason)
 
     def _allow(self, subscription: Subscription, now: Rights | None) -> None:
         """The file of tokens has changed: who may not follow any more what it follows is told so."""
@@ -473,36 +486,41 @@ class Hub:
             raise DataError(f"your position belongs to another history of the database; this one is {self.history}", "history")
         start = spec.start if isinstance(spec.start, int) else None
         if spec.name is not None:
-            key = subscription.rights.name, spec.name
             await self._note()
             known = (await self.read(remembered, self.db, subscription.rights.name)).get(spec.name)
-            told = told_spec(spec)
-            if known is not None and known.spec == told and not isinstance(spec.start, int | None):
+            if known is not None and known.spec == told_spec(spec) and not isinstance(spec.start, int | None):
                 start = known.tx
-            if known is None or known.spec != told:
-                await self.write(remember, self.db, {key: Remembered(told, start)})
         if start is not None:
             await self.read(self.outbox.check, subscription.channel, start)
-            await self.begun(subscription.channel)
+            await self.begun(subscription, start)
         return start
 
-    async def first_answer(self, channel: Channel, spec: Subscribe) -> Answer:
+    async def first_answer(self, subscription: Subscription) -> Answer:
+        channel, spec = subscription.channel, subscription.spec
         asked = {part.view for part in channel.parts if part.label == "query"}
         self.failed |= asked
-        async with self.first:
-            answer = await self.read(first_answer, self.db, channel, self.limits, spec.integers)
+        try:
+            async with self.first:
+                answer = await self.read(first_answer, self.db, channel, self.limits, spec.integers)
+        except VigilogError as reason:
+            if asked and spec.name is not None and reason.code in TOO_DEAR:
+                await self.write(forget, self.db, subscription.rights.name, spec.name)
+            raise
         self.failed -= asked
         try:
-            await self.begun(channel)
+            await self.begun(subscription)
         except BaseException:
             answer.close()
             raise
         return answer
 
-    async def begun(self, channel: Channel) -> None:
-        """Somebody has what a channel held at some transaction, and can go on from there after a restart."""
-        if tried := [part.view for part in channel.parts if part.view in self.db.queries.tried]:
+    async def begun(self, subscription: Subscription, start: int | None = None) -> None:
+        """Somebody has what a channel held at some transaction, and can go on from there after a restart; from now on his name is known."""
+        if tried := [part.view for part in subscription.channel.parts if part.view in self.db.queries.tried]:
             await self.write(self.db.settle, *tried)
+        if subscription.spec.name is not None and not subscription.ended:
+            key = subscription.rights.name, subscription.spec.name
+            await self.write(begin, self.db, key, Remembered(told_spec(subscription.spec), start))
 
     async def changes(self, channel: Channel, since: int, *, coalesce: bool) -> tuple[list[Slice], int]:
         """Changes of a channel after a position that are on the disk, perhaps not all, and the position that they lead to."""

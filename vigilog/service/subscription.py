@@ -222,7 +222,7 @@ class Subscription:
     async def _first_answer(self) -> None:
         if self.spec.snapshot == "fetch":
             tx = self.hub.tx
-            await self.hub.begun(self.channel)
+            await self.hub.begun(self)
             await self._say("subscribed", self._subscribed(tx))
             await self._say("snapshot", Snapshot(tx=tx, fetch=self.channel.whole(tx, self.spec.integers), last=True))
         else:
@@ -232,7 +232,7 @@ class Subscription:
 
     async def _parts(self) -> int:
         """Sends the first answer; gives the transaction that it is of."""
-        answer = await self.hub.first_answer(self.channel, self.spec)
+        answer = await self.hub.first_answer(self)
         try:
             await self._say("subscribed", self._subscribed(answer.tx))
             for body in answer.bodies(single=self.channel.single):
