@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import itertools
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -17,13 +18,14 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import Serve
-from tests.service.serving import Served
+from tests.service.serving import Served, until
 from vigilog.client import (
     AsyncClient,
     Change,
     Client,
     Disconnected,
     Gap,
+    Mark,
     Progress,
     Snapshot,
     Stale,
@@ -394,6 +396,41 @@ def test_a_restored_backup_is_another_history(server: Served) -> None:
         for change in told:
             copy = change.views["closure"].apply(copy)
         assert copy == set(view), "callbacks were told the difference"
+
+
+def test_a_copy_of_the_folder_that_went_another_way_is_another_history(server: Served) -> None:
+    """It has the same id: only digests tell."""
+    with connect(server.url) as client:
+        client.tell(insert=edges("ab"))
+        view, changes = client.enroll("closure"), client.subscribe("closure")
+        next(changes)
+        early = changes.mark
+        server.stop()
+        shutil.copytree(server.data, server.folder / "copy")
+        server.start()
+        tx = client.tell(insert=edges("bc")).tx
+        assert equal(view, client, tx)
+        assert next(changes).tx == tx
+        late, known, db = changes.mark, view.snapshot(), changes.db
+        server.stop()
+        shutil.rmtree(server.data)
+        (server.folder / "copy").rename(server.data)
+        server.start()
+        tx = client.tell(insert=edges("xy")).tx
+        assert isinstance(late, Mark) and late.tx == tx
+        until(lambda: view.snapshot().digest not in ("", late.digest))
+        assert equal(view, client, tx), "it is made anew"
+        gap = next(event for event in changes.events() if isinstance(event, Gap))
+        assert gap.code == "history"
+        with pytest.raises(DataError) as refused:
+            client.subscribe("closure", since=late, db=db)
+        assert refused.value.code == "history"
+        with client.subscribe("closure", since=early, db=db) as again:
+            change = next(again)
+            assert isinstance(change, Change) and change.plus == {("x", "y")}
+        renewed = client.enroll("closure", since=known)
+        until(lambda: renewed.snapshot().digest not in ("", late.digest))
+        assert equal(renewed, client, tx)
 
 
 @pytest.fixture

@@ -160,3 +160,14 @@ def test_tokens_come_by_option_or_environment(by: str, serve: Any, tmp_path: Pat
     option = ("--token", token) if by == "option" else ()
     done = vigilog("ask", server.url, "closure(x, y)", *option, token="" if option else token)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_rows_by_name(shared: Served) -> None:
+    shared.tell(insert={"price": [["bolt", "2026-11-17", "20.00"], ["nut", "2026-11-17", "30.00"]]})
+    bolt, nut = ({"item": item, "day": "2026-11-17", "amount": amount} for item, amount in (("bolt", "20.00"), ("nut", "30.00")))
+    first = vigilog("subscribe", shared.url, "dear", "--once", "--named")
+    assert json.loads(first.stdout)["views"] == {"dear": {"plus": [bolt, nut], "minus": []}}
+    asked = vigilog("ask", shared.url, "dear(item, day, amount), amount > 25", "--named")
+    assert list(map(json.loads, asked.stdout.splitlines())) == [nut]
+    refused = vigilog("subscribe", shared.url, "dear", "--once", "--named", "--text")
+    assert refused.returncode == 2 and "--named tells rows as JSON" in refused.stderr

@@ -18,6 +18,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import SYMBOL
 from vigilog.protocol.calls import ARROW
+from vigilog.protocol.messages import Mark
 
 EDGE = {"edge": {"columns": [{"name": "x", "type": "symbol"}, {"name": "y", "type": "symbol"}]}}
 DAY = {"day": {"columns": [{"name": "day", "type": "date"}, {"name": "price", "type": "decimal(6,2)"}], "key": ["day"]}}
@@ -114,6 +115,18 @@ def test_after_a_lost_connection_it_goes_on_from_its_position() -> None:
     assert any(isinstance(event, Disconnected) for event in world.given)
     world.hear(subscribed(57), change(58, [], [["a", "h"]]))
     assert world.given[-1] == Change(58, {"edge": Delta(frozenset(), frozenset({("a", "h")}))})
+
+
+def test_positions_are_told_with_their_digests() -> None:
+    world = World(followed("edge", {"since": Mark(7, "d7"), "db": "h1"}))
+    world.hear(subscribed(7), change(8, [["a", "b"]], digest="d8"), Lost("gone"))
+    assert [said["subscribe"]["from"] for said in world.sent] == [{"tx": 7, "digest": "d7"}, {"tx": 8, "digest": "d8"}]
+    world.hear(subscribed(8), {"progress": {"tx": 9, "digest": "d9"}}, Lost("gone"))
+    assert world.sent[-1]["subscribe"]["from"] == {"tx": 9, "digest": "d9"}
+    world.hear(subscribed(9), change(10, [["b", "c"]]), Lost("gone"))
+    assert world.sent[-1]["subscribe"]["from"] == 10, "a digest is of one position only"
+    copied, _ = held("edge", {"since": Snapshot("h1", 7, {"edge": frozenset()}, "d7")})
+    assert World(copied).hear().sent[-1]["subscribe"]["from"] == {"tx": 7, "digest": "d7"}
 
 
 def test_a_first_answer_that_was_cut_off_is_asked_for_again() -> None:

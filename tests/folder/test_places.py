@@ -180,10 +180,12 @@ def test_damage_of_the_places_is_found(policy: Path) -> None:
 
 
 def as_format_3(folder: Path) -> None:
-    """Takes away what format 4 has more, and seals what is left as that version did."""
+    """Takes away what formats 4 to 6 have more, and seals what is left as that version did."""
     with closing(sqlite3.connect(folder / "vigilog.db", isolation_level=None)) as file:
         ((text,),) = file.execute("SELECT text FROM vigilog_programs").fetchall()
         file.execute("ALTER TABLE vigilog_programs DROP COLUMN written")
+        file.execute("ALTER TABLE vigilog_log DROP COLUMN digest")
+        file.execute("DELETE FROM vigilog_about WHERE name = 'digest'")
         file.execute("UPDATE vigilog_programs SET sum = ?", (zlib.crc32(text.encode()),))
         file.execute("UPDATE vigilog_about SET value = 3 WHERE name = 'format'")
         seal(file)

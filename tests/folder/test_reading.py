@@ -176,6 +176,8 @@ def test_a_folder_of_format_1(tmp_path: Path) -> None:
         assert db.file.get("format") == FORMAT and db.file.history == history
         assert db.view("closure") == {("a", "b"), ("b", "c"), ("a", "c")} and db.tx == 1
         remember(db, {("me", "it"): Remembered("{}", 1)})
+        db.apply({"insert": {"edge": [("c", "d")]}})
+        assert [bool(db.book.log.digest(tx)) for tx in range(3)] == [False, False, True], "what was committed before has none"
         assert db.verify().problems == []
     with open_program(data=folder) as db:
         assert remembered(db, "me") == {"it": Remembered("{}", 1)}

@@ -189,7 +189,7 @@ class Talk:
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
         self.copy: dict[str, set[Row]] = {}
-        self.db, self.tx = "", -1
+        self.db, self.tx, self.digest = "", -1, ""
 
     def say(self, **message: Any) -> None:
         self.socket.send(json.dumps(message))
@@ -207,14 +207,14 @@ class Talk:
         message: Message = json.loads(self.socket.recv(max(0.01, seconds)))
         return message
 
-    def subscribe(self, *, resumes: bool = False, since: int | None = None, **spec: Any) -> Message:
+    def subscribe(self, *, resumes: bool = False, since: int | Message | None = None, **spec: Any) -> Message:
         self.say(subscribe=spec | ({} if since is None else {"from": since}))
         return self.begun(resumes=resumes or since is not None)
 
     def begun(self, *, resumes: bool = False) -> Message:
         """Reads `subscribed`, and the first answer if one follows."""
         said: Message = self.hear("subscribed")["subscribed"]
-        self.db, self.tx = said["db"], said["tx"]
+        self.db, self.tx, self.digest = said["db"], said["tx"], said.get("digest", "")
         if not resumes:
             self.first_answer(said)
         return said

@@ -64,7 +64,7 @@ def test_a_query_that_becomes_too_dear_is_dropped(serve: Serve) -> None:
     ):
         server.tell(insert={"acct": [[50, 51]]})
         assert len(dear.change()["plus"]) == len(another.change()["plus"]) == 11**3 - 10**3
-        with server.following(query='acct(1, b), acct(c, d), acct(e, f)', name="gone"):
+        with server.following(query="acct(1, b), acct(c, d), acct(e, f)", name="gone"):
             pass
         tx = server.tell(insert={"acct": [[number, number] for number in range(900, 1100)]})
         for talk in (dear, another):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.service.conftest import Serve
 from tests.service.serving import Served
-from vigilog.client import connect
+from vigilog.client import Change, Snapshot, aconnect, connect
 
 pytestmark = pytest.mark.apart
 
@@ -191,6 +195,70 @@ def test_a_dry_run_tells_rows_by_name(filled: Served, integers: str) -> None:
     assert named["views"] == {"v": by_name(plain["views"]["v"])} and named["views"]["v"]["modified"][0]["new"]["s"] == "new"
     assert [one["views"] for one in named["subscriptions"]] == [{"v": by_name(one["views"]["v"])} for one in plain["subscriptions"]]
     assert len(named["subscriptions"]) == 1
+
+
+@pytest.mark.parametrize("integers", ["number", "text"])
+@pytest.mark.parametrize("large", [10_000, 2])
+def test_a_subscription_tells_rows_by_name(serve: Serve, integers: str, large: int) -> None:
+    """First answers, changes, rows that replace each other, what is fetched, server-sent events: the same as arrays have, with names."""
+    server = serve(f"--limit=large={large}", program=PROGRAM)
+    server.tell(insert={"t": ROWS[:2]})
+
+    def by_name(rows: Any) -> Any:
+        return [dict(zip(NAMES, row, strict=True)) for row in rows]
+
+    with server.socket() as plain, server.socket() as named, server.socket() as fetching:
+        first: dict[str, Any] = {}
+        for talk, rows in ((plain, "arrays"), (named, "objects")):
+            talk.say(subscribe={"view": "v", "rows": rows, "integers": integers})
+            talk.hear("subscribed")
+            first[rows] = talk.hear("snapshot")["snapshot"]
+        assert first["objects"] == first["arrays"] | {"rows": by_name(first["arrays"]["rows"])}
+        fetching.say(subscribe={"view": "v", "rows": "objects", "integers": integers, "snapshot": "fetch"})
+        fetching.hear("subscribed")
+        assert server.get(fetching.hear("snapshot")["snapshot"]["fetch"])["rows"] == first["objects"]["rows"]
+        server.tell(upsert={"t": [[*ROWS[0][:-1], "new"], [*ROWS[1][:-1], "new"]]}, insert={"t": ROWS[2:]})
+        told = {"arrays": plain.hear("change")["change"], "objects": named.hear("change")["change"]}
+        for side in ("plus", "minus"):
+            if large == 2:
+                told = {form: said | {side: server.get(said[side]["fetch"])[side]} for form, said in told.items()}
+            assert told["objects"][side] == by_name(told["arrays"][side]) and len(told["objects"][side]) > 1
+        pairs = [{name: by_name([row])[0] for name, row in pair.items()} for pair in told["arrays"].get("modified", ())]
+        assert told["objects"].get("modified", []) == pairs and len(pairs) == (2 if large > 2 else 0)
+    with httpx.stream("GET", f"{server.url}/v1/changes?view=v&rows=objects&integers={integers}&bind.s=new", timeout=60) as events:
+        data = [line for line in islice(events.iter_lines(), 6) if line.startswith("data:")]
+    assert [row["s"] for row in json.loads(data[1].removeprefix("data:"))["rows"]] == ["new", "new"]
+    assert server.call("GET", "/v1/changes?view=v&rows=tables").status_code == 400
+
+
+def test_python_follows_rows_with_names(filled: Served) -> None:
+    """A change, a first answer (as JSON and as Arrow) and a kept copy; equal to plain rows all the same."""
+    with connect(filled.url) as client:
+        for fetch in (False, True):
+            client.tell(upsert={"t": ROWS})
+            with client.subscribe("v", named=True, fetch=fetch) as changes:
+                first = next(changes)
+                assert isinstance(first, Snapshot) and {row.s for row in first.rows} == {row[-1] for row in ROWS}  # type: ignore[attr-defined]
+                assert first.rows == set(client.view("v"))
+                with client.enroll("v", named=True, fetch=fetch) as view, client.enroll("v") as plain:
+                    tx = client.tell(upsert={"t": [[*ROWS[0][:-1], f"new {fetch}"]]}).tx
+                    change = next(changes)
+                    assert isinstance(change, Change) and [row.s for row in change.plus] == [f"new {fetch}"]  # type: ignore[attr-defined]
+                    assert [new.s for _, new in change.modified["v"]] == [f"new {fetch}"]  # type: ignore[attr-defined]
+                    assert view.wait_for(tx) and plain.wait_for(tx) and set(view) == set(plain)
+                    assert {type(row).__name__ for row in view} == {"v"} and {type(row) for row in plain} == {tuple}
+
+
+def test_asynchronous_python_follows_rows_with_names(filled: Served) -> None:
+    async def follow() -> set[str]:
+        async with aconnect(filled.url) as client, client.subscribe("v", named=True) as changes:
+            view = await client.enroll("v", named=True)
+            async for event in changes:
+                assert isinstance(event, Snapshot) and event.rows == set(view)
+                return {row.s for row in event.rows} & {row.s for row in view}  # type: ignore[attr-defined]
+        raise AssertionError("a first answer comes")
+
+    assert asyncio.run(follow()) == {row[-1] for row in ROWS}
 
 
 def test_names_that_do_not_fit(filled: Served) -> None:

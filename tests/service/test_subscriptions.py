@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -288,10 +289,14 @@ def test_events(server: Served) -> None:
     subscribed, snapshot = events(server, "/v1/changes?view=closure&bind.x=a", 2)
     assert subscribed[0] == "subscribed" and snapshot[1]["rows"] == [["a", "b"], ["a", "c"]]
     db, tx = snapshot[2].split(":")
-    assert db == subscribed[1]["db"] and int(tx) == snapshot[1]["tx"]
+    assert db == f"{subscribed[1]['db']}.{snapshot[1]['digest']}" and int(tx) == snapshot[1]["tx"]
     last = server.insert(("c", "d"))
     subscribed, change = events(server, "/v1/changes?view=closure&bind.x=a", 2, {"Last-Event-ID": snapshot[2]})
-    assert subscribed[1]["tx"] == int(tx) and change == ("change", {"tx": last, "plus": [["a", "d"]], "minus": []}, f"{db}:{last}")
+    said, name = change[1], f"{subscribed[1]['db']}.{change[1]['digest']}:{last}"
+    assert subscribed[1]["tx"] == int(tx) and change[::2] == ("change", name)
+    assert said == {"tx": last, "digest": said["digest"], "plus": [["a", "d"]], "minus": []}
+    for other in (f"{subscribed[1]['db']}.0123456789abcdef:{tx}", "another:1"):
+        assert events(server, "/v1/changes?view=closure", 1, {"Last-Event-ID": other})[0][1]["code"] == "history"
     both = events(server, f"/v1/changes?view=closure&view=degree&from={tx}&every=0.1&coalesce=true", 2)
     assert set(both[1][1]["views"]) == {"closure", "degree"}
     assert events(server, "/v1/changes?query=closure(x,%20%22d%22)", 2)[1][1]["rows"] == [["a", "d"], ["b", "d"], ["c", "d"]]
@@ -307,7 +312,6 @@ def test_events(server: Served) -> None:
         "query=closure(x": 400,
     }.items():
         assert server.call("GET", f"/v1/changes?{query}").status_code == status, query
-    assert events(server, "/v1/changes?view=closure", 1, {"Last-Event-ID": "another:1"})[0][1]["code"] == "history"
     until(lambda: server.get("/v1/status")["subscribers"] == 0)
 
 
@@ -416,6 +420,68 @@ def test_gaps_and_a_restored_backup(tmp_path: Path, serve: Serve) -> None:
         assert said["db"] != db and talk.rows() == server.view("closure"), "a name begins anew in another history"
 
 
+def test_a_copied_folder_that_went_another_way(tmp_path: Path, serve: Serve) -> None:
+    """Its history has the same name; a position of the one is none of the other, if it is said with its digest."""
+    server = serve()
+    server.insert(("a", "b"))
+    assert server.stop() == 0
+    shutil.copytree(server.data, tmp_path / "copy")
+    server.start()
+    marks: list[dict[str, Any]] = []
+    with server.following(view="closure") as talk:
+        marks.append({"tx": talk.tx, "digest": talk.digest})
+        for edge in (("b", "c"), ("c", "d")):
+            tx = server.insert(edge)
+            said = talk.change()
+            marks.append({"tx": tx, "digest": said["digest"]})
+        db = talk.db
+    with server.following(view="degree", qos={"every": 0.01, "coalesce": True}, since=marks[0]) as late:
+        said = late.hear("change")["change"]
+        assert {"tx": said["tx"], "digest": said["digest"]} == marks[2], "of several changes it is that of the last"
+    with server.socket() as talk:
+        talk.say(subscribe={"view": "closure", "from": marks[1], "db": db})
+        assert talk.hear("subscribed")["subscribed"]["digest"] == marks[1]["digest"]
+        talk.say(progress=2)
+        assert [talk.hear("change")["change"]["digest"], talk.next(PATIENCE)["progress"]] == [marks[2]["digest"], marks[2]]
+    assert server.stop() == 0
+    shutil.rmtree(server.data)
+    shutil.copytree(tmp_path / "copy", server.data)
+    server.start()
+    for edge in (("b", "c"), ("x", "y")):
+        server.insert(edge)
+    for mark, plain, code in ((marks[0], 1, ""), (marks[1], 2, "history"), (marks[2], 3, "history"), ({**marks[2], "tx": 4}, 4, "future")):
+        for start in (mark, mark["tx"]):
+            with server.socket() as talk:
+                talk.say(subscribe={"view": "closure", "from": start, "db": db})
+                said = talk.hear()
+                expected = code if start is mark or code == "future" else ""
+                assert said.get("error", {}).get("code", "") == expected and mark["tx"] == plain, (start, said)
+    with server.socket() as talk:
+        for wrong in ({"tx": 1}, {"digest": "x"}, {"tx": 1, "digest": 7}, {"tx": -1, "digest": "x"}, {"tx": 2**70, "digest": "x"}):
+            talk.say(subscribe={"view": "closure", "from": wrong})
+            assert talk.hear()["error"]["code"] == "message", wrong
+    assert server.mistakes() == []
+
+
+def test_the_oldest_position_that_is_retained_has_its_digest(tmp_path: Path, serve: Serve) -> None:
+    open_program(PROGRAM, data=tmp_path / "served0" / "data", retain={"transactions": 2}).close()
+    server = serve()
+    marks: list[dict[str, Any]] = []
+    with server.following(view="closure") as talk:
+        marks.append({"tx": talk.tx, "digest": talk.digest})
+        for index in range(4):
+            server.insert(("a", f"b{index}"))
+            said = talk.change()
+            marks.append({"tx": said["tx"], "digest": said["digest"]})
+    for mark in marks:
+        with server.socket() as talk:
+            talk.say(subscribe={"view": "closure", "from": mark})
+            assert talk.hear().get("error", {}).get("code", "") == ("gap" if mark["tx"] < 2 else ""), mark
+    with server.socket() as talk:
+        talk.say(subscribe={"view": "closure", "from": {**marks[3], "tx": 2}})
+        assert talk.hear()["error"]["code"] == "history"
+
+
 class open_copy:  # noqa: N801  # a small context manager
     """Stops a server, and puts a backup of its folder in its place."""
 
@@ -501,7 +567,8 @@ def test_events_end_with_the_server(serve: Serve) -> None:
     server.insert(("a", "b"))
     assert server.stop() == 0
     listening.join(PATIENCE)
-    assert [kind for kind, _, _ in ends] == ["subscribed", "snapshot", "change", "closing"] and ends[-1][1] == {"tx": 1}
+    assert [kind for kind, _, _ in ends] == ["subscribed", "snapshot", "change", "closing"]
+    assert ends[-1][1] == {"tx": 1, "digest": ends[-2][1]["digest"]}
 
 
 def test_a_stop_does_not_wait_for_long_questions(serve: Serve) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -63,6 +63,7 @@ FolderOrAddress = Annotated[str, typer.Argument(metavar="DIR|URL", help="The dat
 TokenOption = Annotated[
     str | None, typer.Option("--token", envvar="VIGILOG_TOKEN", metavar="TOKEN", help="For a server that wants one.", show_default=False)
 ]
+NamedOption = Annotated[bool, typer.Option("--named", help="Rows as JSON objects, by the names of their columns.")]
 EngineOption = Annotated[
     Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
 ]
@@ -148,8 +149,8 @@ def lines_of(changes: str) -> Iterator[Iterable[str | bytes]]:
         yield file
 
 
-def print_rows(types: tuple[Type, ...], rows: Collection[Row], shown: Progress) -> None:
-    """Rows, tab-separated and sorted; the one row without columns is `true`."""
+def print_rows(types: tuple[Type, ...], rows: Collection[Row], shown: Progress, columns: Sequence[str] | None = None) -> None:
+    """Rows, tab-separated and sorted; the one row without columns is `true`. With the names of columns, each is an object of JSON."""
     from vigilog.core.values import row_text, sorted_rows
     from vigilog.executors.watch import Watch
 
@@ -161,6 +162,11 @@ def print_rows(types: tuple[Type, ...], rows: Collection[Row], shown: Progress) 
     else:
         watch.begin("printing", len(rows))
         ordered = watch.counted(ordered, len(rows))
+    if columns is not None:
+        convert = [type_.to_json for type_ in types]
+        for row in ordered:
+            print(to_line({name: each(cell) for name, each, cell in zip(columns, convert, row, strict=True)}))
+        return
     for row in ordered:
         print("\t".join(row_text(types, row)) if row else "true")
 

@@ -15,6 +15,7 @@ from vigilog.cli.arguments import (
     CascadeOption,
     DataFolder,
     FolderOrAddress,
+    NamedOption,
     ProgramPath,
     Strategy,
     TokenOption,
@@ -187,6 +188,7 @@ def view(
     name: Annotated[str, typer.Argument(metavar="VIEW", help="A view or a base relation.", show_default=False)],
     at: Annotated[int | None, typer.Option("--at", min=0, metavar="N", help="As of a transaction.", show_default="now")] = None,
     nested: Annotated[bool, typer.Option("--nested", help="The objects of a view frame, a JSON line each.")] = False,
+    named: NamedOption = False,
 ) -> None:
     """Prints all rows of a view, tab-separated and sorted."""
     with interruptible(), progress() as shown, _opened(data, shown.report) as db:
@@ -197,7 +199,8 @@ def view(
                 print(to_line(each))
             return
         rows = db.view(name, at)
-        print_rows(db.program.relations[name].types, rows, shown)
+        declaration = db.program.relations[name]
+        print_rows(declaration.types, rows, shown, declaration.columns if named else None)
 
 
 @app.command(epilog=examples("vigilog log ./data --since 17"))

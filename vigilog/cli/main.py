@@ -23,6 +23,7 @@ from vigilog.cli.arguments import (
     EngineOption,
     FactsOption,
     GoalArgument,
+    NamedOption,
     ProgramFactsOption,
     ProgramFolderOrAddress,
     ProgramOrFolder,
@@ -147,6 +148,7 @@ def watch(
     stats: Annotated[bool, typer.Option("--stats", help="Add what each transaction cost.")] = False,
     why: Annotated[bool, typer.Option("--why", help="Add a proof for each row that came, and a broken one for each that went.")] = False,
     nested: Annotated[bool, typer.Option("--nested", help="Add the nested objects of view frames that changed.")] = False,
+    named: NamedOption = False,
     budget: Annotated[
         int | None, typer.Option(min=0, metavar="ROWS", help="Recompute rather than derive more rows on demand.", show_default="by cost")
     ] = None,
@@ -157,6 +159,7 @@ def watch(
     cascade: CascadeOption = MOST_ROUNDS,
 ) -> None:
     """Reads one transaction a line, prints what each changed in the views: one JSON line for each, at once."""
+    from vigilog.core.named import named_answer
     from vigilog.engine import watch as transactions
     from vigilog.folder.opening import open_program
 
@@ -177,7 +180,7 @@ def watch(
         with database, lines_of(changes) as lines:
             for answer in transactions.watch(database, shown.idle(lines), snapshot=snapshot, stats=stats, why=why, nested=nested):
                 shown.rest()
-                print(to_line(answer), flush=True)
+                print(to_line(named_answer(answer, database.columns) if named else answer), flush=True)
                 refused = refused or "error" in answer
     if refused:
         raise typer.Exit(1)
@@ -196,6 +199,7 @@ def ask(
     every: Annotated[
         bool, typer.Option("--all", help="Whether all instances of an atom hold, like 'b(x) :- x >= 7.'; else one that does not.")
     ] = False,
+    named: NamedOption = False,
     token: TokenOption = None,
 ) -> None:
     """Answers a goal, deriving only what it needs: an atom's rows, or the values of several literals' variables."""
@@ -203,7 +207,7 @@ def ask(
         _without(facts, stats)
         if every:
             raise UsageError("--all is for a program or a data folder")
-        remote.ask(program, token, goal, at, enumerated)
+        remote.ask(program, token, goal, at, enumerated, named=named)
         return
     from vigilog.folder.durable import Durable
 
@@ -217,7 +221,8 @@ def ask(
             raise UsageError("--enumerate is for an atom of a constrained relation")
         past = {"at": at} if isinstance(database, Durable) else {}
         types, rows = database.ask_typed(goal, enumerated=enumerated, **past)
-        print_rows(types, rows, shown)
+        columns = database.columns_of(goal) if named else None
+        print_rows(types, rows, shown, columns if columns and len(columns) == len(types) else None)
         if stats:
             asker = database.stats
             print(f"{counted(asker.derived, 'row')} derived in {counted(asker.rounds, 'round')}", file=sys.stderr)

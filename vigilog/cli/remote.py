@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +14,7 @@ import typer
 
 from vigilog.cli.arguments import (
     FolderOrAddress,
+    NamedOption,
     ProgramFactsOption,
     ProgramFolderOrAddress,
     TokenOption,
@@ -29,7 +30,7 @@ from vigilog.cli.progress import Progress, progress
 from vigilog.core.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from vigilog.client import Client, Event
+    from vigilog.client import Client, Columns, Event
     from vigilog.client.synchronous import Changes
     from vigilog.core.proofs import Proof
     from vigilog.core.whynot import WhyNot
@@ -85,6 +86,7 @@ def subscribe(
     once: Annotated[bool, typer.Option("--once", help="Only the first answer.")] = False,
     alert: Annotated[bool, typer.Option("--alert", help="VIEW is an alert of a server: the rows that hold, then each report.")] = False,
     as_json: Annotated[bool, typer.Option("--json/--text", help="A JSON line a message, or a line a row.")] = True,
+    named: NamedOption = False,
     facts: ProgramFactsOption = None,
     token: TokenOption = None,
 ) -> None:
@@ -101,6 +103,8 @@ def subscribe(
         "max_staleness": max_staleness,
     }
     bound = pairs(bind, "--bind")
+    if named and not as_json:
+        raise UsageError("--named tells rows as JSON, --text does not")
     with suppress(KeyboardInterrupt):
         if is_address(place):
             if facts is not None:
@@ -108,21 +112,26 @@ def subscribe(
             if once and (since is not None or name):
                 raise UsageError("--once prints a first answer, which --from and --name leave out")
             with connect(place, token) as client:
-                _follow(client, view, bound, alert=alert, once=once, as_json=as_json, since=since, db=db, name=name, **quality)
+                _follow(
+                    client, view, bound, alert=alert, once=once, as_json=as_json, objects=named, since=since, db=db, name=name, **quality
+                )
             return
         if alert:
             raise UsageError("only a server has --alert; vigilog log shows what alerts have reported")
         if name or db or coalesce or precision is not Precision.rows or any((every, changes, within, max_staleness)) or not as_json:
             raise UsageError("only a server has --name, --db, --text and qualities of service")
+        from vigilog.core.named import named_answer
         from vigilog.folder.following import subscribed
 
         with progress() as shown, opened(Path(place), facts, "auto", shown.report) as database:
             for answer in subscribed(database, view, bound, since, once=once):
                 shown.rest()
-                print(to_line(answer), flush=True)
+                print(to_line(named_answer(answer, database.columns) if named else answer), flush=True)
 
 
-def _follow(client: Client, view: list[str], bound: dict[str, str], *, alert: bool, once: bool, as_json: bool, **wishes: Any) -> None:
+def _follow(
+    client: Client, view: list[str], bound: dict[str, str], *, alert: bool, once: bool, as_json: bool, objects: bool, **wishes: Any
+) -> None:
     from vigilog.client import Alert, Change, Disconnected, Snapshot
 
     what = view if len(view) > 1 else view[0]
@@ -139,7 +148,7 @@ def _follow(client: Client, view: list[str], bound: dict[str, str], *, alert: bo
             for event in changes.events():
                 if isinstance(event, Disconnected) and not isinstance(last, Disconnected):
                     print(f"{event.reason}; trying again", file=sys.stderr)
-                _print(event, changes.columns, as_json=as_json)
+                _print(event, changes.columns, as_json=as_json, objects=objects)
                 last = event
                 sys.stdout.flush()
                 if once and isinstance(event, Snapshot):
@@ -166,24 +175,25 @@ def _value(text: str) -> Any:
         return text
 
 
-def _print(event: Event, columns: Any, *, as_json: bool) -> None:
+def _print(event: Event, columns: Mapping[str, Columns], *, as_json: bool, objects: bool) -> None:
     from vigilog.client.lines import line, text_lines
+    from vigilog.core.named import named_answer
 
     if not as_json:
         for text in text_lines(event, columns):
             print(text)
     elif (answer := line(event, columns)) is not None:
-        print(to_line(answer))
+        print(to_line(named_answer(answer, {name: own.names for name, own in columns.items()}) if objects else answer))
 
 
-def ask(url: str, token: str | None, goal: str, at: int | None, enumerated: bool = False) -> None:
+def ask(url: str, token: str | None, goal: str, at: int | None, enumerated: bool = False, *, named: bool = False) -> None:
     with connect(url, token) as client:
         answer = client.ask(goal, at, enumerate=enumerated)
     if answer.columns.constrained:
         for _, conditions in answer:
             print(conditions)
         return
-    print_rows(answer.columns.types, answer, Progress())
+    print_rows(answer.columns.types, answer, Progress(), answer.columns.names if named else None)
 
 
 def why(url: str, token: str | None, goal: str, depth: int) -> Proof | WhyNot | None:

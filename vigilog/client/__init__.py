@@ -9,6 +9,7 @@ from vigilog.client.asynchronous import AsyncChanges, AsyncClient, AsyncView, As
 from vigilog.client.columns import Columns
 from vigilog.client.events import Alert, Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
 from vigilog.client.synchronous import Changes, Client, View, Views
+from vigilog.protocol.messages import Mark
 
 __all__ = [
     "Alert",
@@ -25,6 +26,7 @@ __all__ = [
     "Disconnected",
     "Event",
     "Gap",
+    "Mark",
     "Preview",
     "Progress",
     "Snapshot",

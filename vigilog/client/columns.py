@@ -45,6 +45,7 @@ class Columns:
     types: tuple[Type, ...]
     key: tuple[str, ...] = ()
     constrained: bool = False  # rows are facts with conditions
+    record: str = ""  # if rows are NamedTuples: what they are called
 
     @cached_property
     def _plain(self) -> bool:
@@ -52,10 +53,17 @@ class Columns:
         return all(type_.kind in ("symbol", "number", "unsigned", "boolean") for type_ in self.types)
 
     def rows(self, said: Sequence[Any]) -> list[Row]:
-        """Rows as a server has sent them; what is an object is a fact with conditions."""
+        """Rows as a server has sent them; what is an object is a fact with conditions.
+
+        >>> Columns(("user", "group"), (BUILTIN["symbol"], BUILTIN["symbol"]), record="member").rows([["ann", "g1"]])
+        [member(user='ann', group='g1')]
+        """
         if said and isinstance(said[0], dict):
             return [fact_of_json(fact) for fact in said]
-        return list(map(tuple, said)) if self._plain else rows_from_json(self.types, said)
+        if self._plain and not self.record:
+            return list(map(tuple, said))
+        found: Iterable[Any] = said if self._plain else rows_from_json(self.types, said)
+        return self.named(found, self.record) if self.record else list(found)
 
     def named(self, rows: Iterable[Row], name: str = "row") -> list[Row]:
         """Rows as NamedTuples.
@@ -89,7 +97,8 @@ class Columns:
     def _of_arrow(self, table: pyarrow.Table) -> list[Row]:
         from vigilog.core.arrow import from_arrow
 
-        return list(from_arrow(self.types, table)) if self.names else [()] * table.num_rows
+        rows = from_arrow(self.types, table) if self.names else [()] * table.num_rows
+        return self.named(rows, self.record) if self.record else list(rows)
 
     def to_arrow(self, rows: Iterable[Row]) -> pyarrow.Table:
         extras.ARROW.need()
@@ -122,13 +131,13 @@ def _read_arrow(body: bytes) -> pyarrow.Table:
         raise DataError(f"the server's answer is no Arrow stream: {reason}", "message") from None
 
 
-def read_columns(columns: Sequence[Column], key: Sequence[str] = (), constrained: object = False) -> Columns:
+def read_columns(columns: Sequence[Column], key: Sequence[str] = (), constrained: object = False, record: str = "") -> Columns:
     """Columns as a server tells them."""
     try:
         types = tuple(type_named(column.type) for column in columns)
     except ValueError as reason:
         raise DataError(f"{reason} that this client knows; the server is a later one", "message") from None
-    return Columns(tuple(column.name for column in columns), types, tuple(key), constrained is True)
+    return Columns(tuple(column.name for column in columns), types, tuple(key), constrained is True, record)
 
 
 def fact_text(value: Value) -> str:

@@ -36,7 +36,7 @@ class Copy:
         """Begins with rows that are known from before, or with none. With `first`, the first answer is told to callbacks like a change."""
         self.lock = RLock()
         self.rows: dict[str, set[Row]] = {view: set(rows) for view, rows in known.views.items()} if known else {}
-        self.db, self.position = (known.db, known.tx) if known else ("", -1)
+        self.db, self.position, self.digest = (known.db, known.tx, known.digest) if known else ("", -1, "")
         self.columns: dict[str, Columns] = {}
         self.facts: dict[str, Counter[Fact]] = {}  # of constrained views, how often each fact counts
         self.whole = known is not None  # whether there has been an answer
@@ -64,7 +64,8 @@ class Copy:
                     self._apply(event)
                     told = event
                 case Progress() if self.whole:
-                    self.position = max(self.position, event.tx)
+                    if event.tx >= self.position:
+                        self.position, self.digest = event.tx, event.digest
             return self._calls(told) if told is not None else []
 
     def _replace(self, snapshot: Snapshot) -> Change | None:
@@ -76,7 +77,7 @@ class Copy:
         for view in self.facts.keys() & deltas.keys():
             deltas[view] = _difference(before.get(view, Counter()), self.facts[view])
         self.rows = {view: set(rows) for view, rows in snapshot.views.items()}
-        self.position, self.whole = snapshot.tx, True
+        self.position, self.digest, self.whole = snapshot.tx, snapshot.digest, True
         changed = {view: delta for view, delta in deltas.items() if delta}
         return Change(snapshot.tx, changed, since=since) if changed else None
 
@@ -98,7 +99,7 @@ class Copy:
                 continue
             self.rows[view] -= delta.minus
             self.rows[view] |= delta.plus
-        self.position = change.tx
+        self.position, self.digest = change.tx, change.digest
 
     def _counts(self, view: str) -> bool:
         return view in self.columns and self.columns[view].constrained
@@ -180,7 +181,7 @@ class Copy:
 
     def snapshot(self, views: Iterable[str]) -> Snapshot:
         with self.lock:
-            return Snapshot(self.db, self.position, {view: frozenset(self.rows.get(view, ())) for view in views})
+            return Snapshot(self.db, self.position, {view: frozenset(self.rows.get(view, ())) for view in views}, self.digest)
 
 
 def _fact(row: Row) -> Fact:

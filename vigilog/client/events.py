@@ -24,6 +24,7 @@ class Subscribed:
     tx: int
     columns: Mapping[str, Columns]
     frame: Shape | None = None  # the structure of a view frame
+    digest: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Snapshot:
     db: str
     tx: int
     views: Mapping[str, frozenset[Row]]
+    digest: str = field(default="", compare=False)  # of the position
 
     @property
     def rows(self) -> frozenset[Row]:
@@ -52,6 +54,7 @@ class Change:
     modified: Mapping[str, Pairs] = field(default_factory=dict)
     counts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     since: int | None = None
+    digest: str = field(default="", compare=False)  # of the position
 
     @property
     def plus(self) -> frozenset[Row]:
@@ -77,6 +80,7 @@ class Alert:
     message: str = ""
     severity: str = ""
     left: int = 0
+    digest: str = field(default="", compare=False)  # of the position, where nothing is left
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class Progress:
     """Nothing of the views changed up to here."""
 
     tx: int
+    digest: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from vigilog.client.columns import Columns
 from vigilog.client.effects import Running
 from vigilog.client.server import Server
 from vigilog.client.subscription import Subscription, follow
+from vigilog.protocol.messages import Mark
 
 
 class Calling:
@@ -45,6 +46,11 @@ class Follower:
     def position(self) -> int | None:
         """The last transaction that is known to be in what was given."""
         return self._subscription.position
+
+    @property
+    def mark(self) -> Mark | int | None:
+        """The same with its digest, to go on from later (`since=…, db=…`): no other history of the database has it."""
+        return self._subscription.mark
 
     @property
     def db(self) -> str:

@@ -20,7 +20,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import ConnectionLost, DataError, UsageError
 from vigilog.core.values import Row
 from vigilog.protocol import messages
-from vigilog.protocol.messages import ClientMessage, Fetch, ServerMessage, Side, Subscribe, ViewChange, read
+from vigilog.protocol.messages import ClientMessage, Fetch, Mark, ServerMessage, Side, Subscribe, ViewChange, read
 from vigilog.protocol.shapes import Shape
 
 ALERT_FIELDS = {field.name for field in fields(Alert)}
@@ -29,14 +29,14 @@ NOT_NOW = ("stopping", "closed", "limit", "rate", "disk")  # may be better soon,
 
 
 class Subscription:
-    def __init__(self, wish: Subscribe, *, acknowledges: bool = True, renews: bool = False) -> None:
+    def __init__(self, wish: Subscribe, *, acknowledges: bool = True, renews: bool = False, named: bool = False) -> None:
         """With `acknowledges`, a named subscription tells the server about everything that was dealt with; without, only `ack` does.
 
-        With `renews`, a position that the server does not know is replaced by a first answer even when it was stated.
+        With `renews`, a position that the server does not know is replaced by a first answer even when it was stated. Rows are NamedTuples, if they are to be `named`.
         """
-        self.wish, self.acknowledges, self.renews = wish, acknowledges, renews
+        self.wish, self.acknowledges, self.renews, self.named = wish, acknowledges, renews, named
         self.db = wish.db or ""
-        self.position = wish.start if isinstance(wish.start, int) else None
+        self.position, self.digest = wish.position, wish.digest
         self.columns: dict[str, Columns] = {}
         self.established = False  # whether the server has promised something once
         self.settled = wish.resumes and bool(wish.db)  # whether what its holder has is that of the position
@@ -46,13 +46,18 @@ class Subscription:
         self._given = (-1, 0)  # the transaction of the last report, and how many were left of it
         self._parts: dict[str, list[Row]] = {}
 
+    @property
+    def mark(self) -> Mark | int | None:
+        """The position, with its digest if the server has told it."""
+        return Mark(self.position, self.digest) if self.position is not None and self.digest else self.position
+
     # -- what it says
 
     def opening(self) -> str:
         """The first message of a connection."""
         self._parts = {}
         if self.settled:
-            return _text(ClientMessage(subscribe=replace(self.wish, start=self.position, db=self.db)))
+            return _text(ClientMessage(subscribe=replace(self.wish, start=self.mark, db=self.db)))
         return _text(ClientMessage(subscribe=replace(self.wish, start=None, db=None) if self._anew else self.wish))
 
     def dealt(self, event: Event, well: bool) -> str | None:
@@ -105,16 +110,18 @@ class Subscription:
         if message.stale is not None:
             return Stale(message.stale.tx, message.stale.behind, message.stale.since)
         progress = message.progress or message.closing
-        return self._progress(progress.tx) if progress is not None else None
+        return self._progress(progress) if progress is not None else None
 
     def _subscribed(self, said: messages.Subscribed) -> Subscribed:
         self.established = True
         self.db = said.db
-        self.columns = {name: read_columns(view.columns, view.key, view.constrained) for name, view in said.views.items()} or self.columns
+        self.columns = {
+            name: read_columns(view.columns, view.key, view.constrained, name if self.named else "") for name, view in said.views.items()
+        } or self.columns
         if not self.settled:
-            self.position = said.tx
+            self.position, self.digest = said.tx, said.digest
             self.settled = self.wish.resumes and not self._anew
-        return Subscribed(said.db, said.tx, self.columns, Shape.from_json(said.frame) if said.frame else None)
+        return Subscribed(said.db, said.tx, self.columns, Shape.from_json(said.frame) if said.frame else None, said.digest)
 
     def _snapshot(self, said: messages.Snapshot) -> Play[Event | None]:
         if not isinstance(said.fetch, UnsetType):
@@ -130,8 +137,8 @@ class Subscription:
         if not said.last:
             return None
         rows_of = {view: frozenset(self._parts.pop(view, ())) for view in self.columns}
-        self.position, self.settled, self._anew = said.tx, True, False
-        return Snapshot(self.db, said.tx, rows_of)
+        self.position, self.digest, self.settled, self._anew = said.tx, said.digest, True, False
+        return Snapshot(self.db, said.tx, rows_of, said.digest)
 
     def _change(self, said: messages.Change) -> Play[Event | None]:
         if self.position is not None and said.tx <= self.position:
@@ -154,8 +161,8 @@ class Subscription:
                 rows = self._columns(view).rows
                 pairs = zip(rows([pair.old for pair in part.modified]), rows([pair.new for pair in part.modified]), strict=True)
                 modified[view] = tuple(pairs)
-        self.position, self.settled = said.tx, True
-        return Change(said.tx, views, modified, counts, None if isinstance(said.since, UnsetType) else said.since)
+        self.position, self.digest, self.settled = said.tx, said.digest, True
+        return Change(said.tx, views, modified, counts, None if isinstance(said.since, UnsetType) else said.since, said.digest)
 
     def _alert(self, said: dict[str, Any]) -> Alert | None:
         """A report. The position is that before its transaction until the last of it is here; what is told again then is not given again."""
@@ -166,7 +173,7 @@ class Subscription:
             raise DataError(f"the server has sent an alert of {found.tx} after position {self.position}", "message")
         known = self._given == (found.tx, found.left) or (self._given[0] == found.tx and found.left > self._given[1])
         self._given = found.tx, min(found.left, self._given[1]) if self._given[0] == found.tx else found.left
-        self.position, self.settled = found.tx - bool(found.left), True
+        self.position, self.digest, self.settled = found.tx - bool(found.left), found.digest, True
         return None if known else found
 
     def _delta(self, view: str, part: ViewChange) -> Play[Delta | Gap]:
@@ -195,10 +202,10 @@ class Subscription:
             return self._begin_anew("fetch", error.message)
         return response
 
-    def _progress(self, tx: int) -> Progress:
-        if self.settled and self.position is not None:
-            self.position = max(self.position, tx)
-        return Progress(tx)
+    def _progress(self, said: messages.Progress) -> Progress:
+        if self.settled and self.position is not None and said.tx >= self.position:
+            self.position, self.digest = said.tx, said.digest
+        return Progress(said.tx, said.digest)
 
     def _error(self, said: messages.ErrorBody) -> Gap | None:
         if said.code == "ack":  # which does not end the subscription; it is said again with the next

@@ -12,7 +12,7 @@ from vigilog.client.events import Snapshot
 from vigilog.client.subscription import Subscription
 from vigilog.core.errors import UsageError
 from vigilog.core.values import Value
-from vigilog.protocol.messages import Qos, Subscribe
+from vigilog.protocol.messages import Mark, Qos, Subscribe
 
 DEFAULT = Subscribe(view="any").qos  # which need not be said
 What = str | Sequence[str]
@@ -33,12 +33,13 @@ class Following(Quality, total=False):
     """How `subscribe` follows views."""
 
     bind: Mapping[str, Value] | None  # only rows with these values in their columns
-    since: int | Snapshot | None  # what came after a position, and no snapshot
+    since: int | Mark | Snapshot | None  # what came after a position, and no snapshot
     db: str | None  # the history that the position belongs to
     name: str | None  # what came after the position that was acknowledged last under this name
     anew: bool  # a snapshot, although the name is known
     acknowledge: bool  # False: only by `ack`
     fetch: bool  # the first answer as Arrow
+    named: bool  # each row a NamedTuple
 
 
 class Framing(Quality, total=False):
@@ -56,6 +57,7 @@ class Holding(Quality, total=False):
     name: str | None  # the server remembers how far it came
     first: bool  # callbacks are told the first answer, too
     fetch: bool  # the first answer as Arrow, which is faster if it is large
+    named: bool  # each row a NamedTuple
     on_plus: OfRow | None
     on_minus: OfRow | None
     on_change: OfChange | None
@@ -63,20 +65,20 @@ class Holding(Quality, total=False):
 
 
 def followed(what: What, wishes: Following) -> Subscription:
-    acknowledge = wishes.pop("acknowledge", True)
-    return Subscription(wish(what, **wishes), acknowledges=acknowledge)
+    acknowledge, named = wishes.pop("acknowledge", True), wishes.pop("named", False)
+    return Subscription(wish(what, **wishes), acknowledges=acknowledge, named=named)
 
 
 def alerted(alert: str, wishes: Following) -> Subscription:
-    acknowledge = wishes.pop("acknowledge", True)
-    return Subscription(wish(alert, alert=True, **wishes), acknowledges=acknowledge)
+    acknowledge, named = wishes.pop("acknowledge", True), wishes.pop("named", False)
+    return Subscription(wish(alert, alert=True, **wishes), acknowledges=acknowledge, named=named)
 
 
 def held(what: What, wishes: Holding) -> tuple[Subscription, Copy]:
     """A subscription, and the copy that it is to keep, with callbacks that are there before the first event comes."""
     if wishes.get("precision", "rows") != "rows":
         raise UsageError("a copy needs rows; less precision is for subscribe")
-    since = wishes.pop("since", None)
+    since, named = wishes.pop("since", None), wishes.pop("named", False)
     copy = Copy(since, first=wishes.pop("first", False))
     on_plus, on_minus = wishes.pop("on_plus", None), wishes.pop("on_minus", None)
     if (on_plus or on_minus) and not isinstance(what, str):
@@ -85,7 +87,7 @@ def held(what: What, wishes: Holding) -> tuple[Subscription, Copy]:
     copy.minus = {view: [on_minus] for view in names(what) if on_minus}
     on_change, on_error = wishes.pop("on_change", None), wishes.pop("on_error", None)
     copy.change, copy.failed = [on_change] if on_change else [], [on_error] if on_error else []
-    return Subscription(wish(what, since=since, anew=since is None, **wishes), renews=True), copy  # type: ignore[misc]  # what is not for `wish` was taken out
+    return Subscription(wish(what, since=since, anew=since is None, **wishes), renews=True, named=named), copy  # type: ignore[misc]  # what is not for `wish` was taken out
 
 
 def names(what: What) -> list[str]:
@@ -97,7 +99,7 @@ def wish(
     what: What,
     *,
     bind: Mapping[str, Value] | None = None,
-    since: int | Snapshot | None = None,
+    since: int | Mark | Snapshot | None = None,
     db: str | None = None,
     name: str | None = None,
     anew: bool = False,
@@ -112,7 +114,7 @@ def wish(
     ('closure', ['closure', 'degree'], 'closure("a", y)')
     """
     if isinstance(since, Snapshot):
-        db, since = since.db, since.tx
+        db, since = since.db, Mark(since.tx, since.digest) if since.digest else since.tx
     if since is not None and anew:
         raise UsageError("a subscription goes on from a position, or begins anew; not both")
     one = what if isinstance(what, str) else None

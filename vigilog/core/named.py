@@ -24,7 +24,7 @@ from typing import Any
 from vigilog.core.errors import DataError, did_you_mean
 from vigilog.core.values import PYTHON, SYMBOL, Row, Type
 
-__all__ = ["SYMBOL", "in_order", "objects", "record", "records"]
+__all__ = ["SYMBOL", "in_order", "named_answer", "objects", "record", "records"]
 SEQUENCES = frozenset({list, tuple})
 
 
@@ -64,6 +64,23 @@ def objects(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[
     [{'x': 1, 'y': 2}]
     """
     return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def named_answer(answer: dict[str, Any], columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """An answer as `watch` prints it, with the rows of its views as objects.
+
+    >>> named_answer({"tx": 1, "views": {"p": {"plus": [[1, 2]], "minus": []}}}, {"p": ("x", "y")})
+    {'tx': 1, 'views': {'p': {'plus': [{'x': 1, 'y': 2}], 'minus': []}}}
+    """
+    if "views" not in answer:
+        return answer
+    return answer | {"views": {view: _named_sides(sides, columns[view]) for view, sides in answer["views"].items()}}
+
+
+def _named_sides(sides: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    named = {side: objects(columns, rows) for side, rows in sides.items() if side != "modified" and isinstance(rows, list)}
+    pairs = [dict(zip(("old", "new"), objects(columns, (pair["old"], pair["new"])), strict=True)) for pair in sides.get("modified", ())]
+    return sides | named | ({"modified": pairs} if pairs else {})
 
 
 @cache

@@ -433,6 +433,15 @@ class Database:
         asked = parse_goal(self.program, goal)
         return records(asked.of_atom or "answer", asked.columns, asked.declaration.types, answers)
 
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The names of the columns of each relation."""
+        return {name: declaration.columns for name, declaration in self.program.relations.items()}
+
+    def columns_of(self, goal: str) -> tuple[str, ...]:
+        """The names of the columns of a goal's answers."""
+        return tuple(parse_goal(self.program, goal).columns)
+
     def ask_typed(self, goal: str, *, enumerated: bool = False) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers; of a constrained relation texts of facts, unless the goal binds all columns, or its rows are to be `enumerated`."""
         if (late := self._late(goal)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from operator import itemgetter
 from typing import Any, Protocol
 
 from vigilog.core.delta import Delta, net
@@ -123,7 +124,7 @@ class _Wished:
             wanted = self.insertions.setdefault(relation, [])
             if operation == "upsert":
                 rows = list(rows)
-                self._free(relation, {_value(row, self.program.keys[relation]) for row in rows})
+                self._free(relation, _values(rows, self.program.keys[relation]))
             wanted.extend(rows)
 
     def _free(self, relation: str, keys: Iterable[Row]) -> None:
@@ -153,7 +154,7 @@ class _Wished:
             if name not in program.keys:
                 changes[name] = net(base[name].among([*going, *coming]), going, coming)
                 continue
-            near = base[name].having(program.keys[name], {_value(row, program.keys[name]) for row in (*going, *coming)})
+            near = base[name].having(program.keys[name], set(_values([*going, *coming], program.keys[name])))
             changes[name] = net(near, going, coming)
             _check_unique(program, name, near, changes[name])
             if name in owned and (lost := _lost_keys(program.keys[name], changes[name])):
@@ -170,7 +171,7 @@ def told_rows(program: Program, relation: str, given: list[Any]) -> Iterable[Row
 
 def _lost_keys(key: tuple[int, ...], change: Delta) -> set[Row]:
     """The keys of which no row is left: what else is known of them goes, too."""
-    return {_value(row, key) for row in change.minus} - {_value(row, key) for row in change.plus}
+    return {*_values(change.minus, key)} - {*_values(change.plus, key)}
 
 
 def _no_base(program: Program, relation: str) -> DataError:
@@ -226,16 +227,21 @@ def check_keys(program: Program, base: Mapping[str, Lookup], before: Mapping[str
 
 def _check_unique(program: Program, relation: str, near: Collection[Row], change: Delta) -> None:
     """Refuses a change after which two rows have the same key; `near` are the rows so far with keys that it touches."""
-    key, seen = program.keys[relation], dict[Row, Row]()
-    for row in sorted(change.apply(set(near))):
-        value = _value(row, key)
+    key, rows = program.keys[relation], change.apply(set(near))
+    if len(set(_values(rows, key))) == len(rows):
+        return
+    ordered, seen = sorted(rows), dict[Row, Row]()
+    for value, row in zip(_values(ordered, key), ordered, strict=True):
         if value in seen:
             raise _twice(program, relation, key, seen[value], row)
         seen[value] = row
 
 
-def _value(row: Row, key: tuple[int, ...]) -> Row:
-    return tuple([row[column] for column in key])
+def _values(rows: Collection[Row], key: tuple[int, ...]) -> Iterable[Row]:
+    """The values of each row's key."""
+    if len(key) > 1:
+        return map(itemgetter(*key), rows)
+    return zip(map(itemgetter(*key), rows)) if key else ((),) * len(rows)
 
 
 def _twice(program: Program, relation: str, key: tuple[int, ...], one: Row, other: Row) -> DataError:

@@ -215,6 +215,14 @@ class Change(Struct, frozen=True):
     minus: Rows
 
 
+class NamedChange(Struct, frozen=True):
+    """The same with `rows=objects`."""
+
+    tx: Position
+    plus: list[dict[str, Any]]
+    minus: list[dict[str, Any]]
+
+
 class Question(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A goal. Of an atom of a constrained relation `enumerate` wants the rows, if they have an end."""
 

@@ -85,6 +85,13 @@ class Qos(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
         return self.every is None and self.within is None and self.precision == "rows" and not self.coalesce
 
 
+class Mark(Struct, frozen=True, forbid_unknown_fields=True):
+    """A position with the digest that a server told for it: no other history has it there, not even one that went another way after the folder was copied."""
+
+    tx: Position
+    digest: str
+
+
 class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     view: str | None = None
     views: list[str] | None = None
@@ -92,13 +99,14 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     alert: str | None = None
     frame: str | None = None
     bind: dict[str, Any] = {}
-    start: Position | UnsetType | None = field(default=UNSET, name="from")
+    start: Position | Mark | UnsetType | None = field(default=UNSET, name="from")
     db: str | None = None
     name: str | None = None
     qos: Qos = Qos()
     token: str | None = None
     tool: str | None = None
     integers: Literal["number", "text"] = "number"
+    rows: Literal["arrays", "objects"] = "arrays"
     snapshot: Literal["json", "fetch"] = "json"
 
     def __post_init__(self) -> None:
@@ -111,14 +119,24 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
         if self.views is not None and (not self.views or len(set(self.views)) < len(self.views)):
             raise ValueError("views are one or more different views")
         if isinstance(self.start, int) and not 0 <= self.start <= MOST:
-            raise ValueError("from is a transaction number, or null")
+            raise ValueError('from is a transaction number, {"tx": number, "digest": text}, or null')
         for what in ("name", "tool"):
             if (said := getattr(self, what)) is not None and not is_name(said):
                 raise ValueError(f"a {what} has 1 to 200 printable characters")
 
     @property
     def resumes(self) -> bool:
-        return isinstance(self.start, int)
+        return self.position is not None
+
+    @property
+    def position(self) -> int | None:
+        """The transaction after which changes are wanted, if one is stated."""
+        return self.start.tx if isinstance(self.start, Mark) else self.start if isinstance(self.start, int) else None
+
+    @property
+    def digest(self) -> str:
+        """The digest of that position, if it was said."""
+        return self.start.digest if isinstance(self.start, Mark) else ""
 
 
 class ClientMessage(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -165,12 +183,14 @@ class ViewChange(Struct, frozen=True, omit_defaults=True):
 class Subscribed(Struct, frozen=True, omit_defaults=True):
     db: str
     tx: Position
+    digest: str = ""
     views: dict[str, Described] = {}
     frame: dict[str, Any] = {}  # of a view frame its structure, as `protocol/shapes.py` reads it
 
 
 class Snapshot(Struct, frozen=True, omit_defaults=True, kw_only=True):
     tx: Position
+    digest: str = ""
     rows: Rows | UnsetType = UNSET
     views: dict[str, Rows] | UnsetType = UNSET
     part: int = 1
@@ -181,6 +201,7 @@ class Snapshot(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 class Change(Struct, frozen=True, omit_defaults=True, kw_only=True):
     tx: Position
+    digest: str = ""
     since: Position | UnsetType = UNSET
     plus: Side | UnsetType = UNSET
     minus: Side | UnsetType = UNSET
@@ -188,8 +209,9 @@ class Change(Struct, frozen=True, omit_defaults=True, kw_only=True):
     views: dict[str, ViewChange] | UnsetType = UNSET
 
 
-class Progress(Struct, frozen=True):
+class Progress(Struct, frozen=True, omit_defaults=True):
     tx: Position
+    digest: str = ""
 
 
 class Stale(Struct, frozen=True):

@@ -7,14 +7,13 @@ from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from vigilog.core.named import objects
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.folder.durable import Durable
 from vigilog.protocol.messages import write
 from vigilog.service.limits import Limits
 from vigilog.service.slices import Channel, Part
-from vigilog.service.spelling import spelled
+from vigilog.service.spelling import Manner
 
 IN_MEMORY = 4 * 2**20  # bytes; what is more is in a temporary file
 
@@ -22,8 +21,8 @@ IN_MEMORY = 4 * 2**20  # bytes; what is more is in a temporary file
 class Answer:
     """The rows of a channel as of a transaction, in parts: each the label of a view, and rows as JSON."""
 
-    def __init__(self, tx: int) -> None:
-        self.tx = tx
+    def __init__(self, tx: int, digest: str = "") -> None:
+        self.tx, self.digest = tx, digest
         self.spool = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # it is closed with the answer
         self.parts: list[tuple[str, int]] = []  # label and size
         self.rows = 0
@@ -41,31 +40,30 @@ class Answer:
 
     def bodies(self, *, single: bool) -> Iterator[bytes]:
         """What each `snapshot` says."""
-        of = len(self.parts)
+        of, digest = len(self.parts), b'"digest":%b,' % write(self.digest) if self.digest else b""
         for number, (label, rows) in enumerate(self.pieces(), start=1):
             said = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"
             last = b"true" if number == of else b"false"
-            yield b'{"tx":%d,%b,"part":%d,"of":%d,"last":%b}' % (self.tx, said, number, of, last)
+            yield b'{"tx":%d,%b%b,"part":%d,"of":%d,"last":%b}' % (self.tx, digest, said, number, of, last)
 
     def close(self) -> None:
         self.spool.close()
 
 
-def first_answer(db: Durable, channel: Channel, limits: Limits, integers: str = "number", named: bool = False) -> Answer:
+def first_answer(db: Durable, channel: Channel, limits: Limits, manner: Manner = Manner()) -> Answer:
     """What a channel holds now, perhaps with rows as objects. Takes its time, and nobody else's."""
     if any(shape.constrained for shape in channel.shapes.values()):
-        return _with_facts(db, channel, limits, integers)
+        return _with_facts(db, channel, limits, manner)
     questions = [(part.relation, typed(db, part)) for part in channel.parts]
     with db.reading(*questions, allowance=limits.answer) as state:
-        answer = Answer(state.tx)
+        answer = Answer(state.tx, state.log.digest(state.tx))
         try:
             for part, (view, bound) in zip(channel.parts, questions, strict=True):
                 shape, rows = channel.shapes[part.label], iter(state.rows(view, bound))
                 full = db.program.relations[view].types
                 while some := list(islice(rows, limits.part)):
                     cut = shown(part, json_rows(full, some))
-                    told = spelled(shape.types, cut, integers)
-                    answer.add(part.label, objects(shape.columns, told) if named else told)
+                    answer.add(part.label, manner.told(shape.columns, shape.types, cut))
                 if not any(label == part.label for label, _ in answer.parts):
                     answer.add(part.label, [])
         except BaseException:
@@ -74,15 +72,15 @@ def first_answer(db: Durable, channel: Channel, limits: Limits, integers: str = 
     return answer
 
 
-def _with_facts(db: Durable, channel: Channel, limits: Limits, integers: str) -> Answer:
+def _with_facts(db: Durable, channel: Channel, limits: Limits, manner: Manner) -> Answer:
     """Of views some of which hold facts: these are in memory alone, so nobody writes while all of them are looked at."""
     with db.lock:
-        answer, found = Answer(db.tx), {part.label: list(db.begin_with(part.relation)) for part in channel.parts}
+        answer, found = Answer(db.tx, db.book.log.digest(db.tx)), {part.label: list(db.begin_with(part.relation)) for part in channel.parts}
     for part in channel.parts:
         shape, full = channel.shapes[part.label], db.program.relations[part.relation].types
         rows = found[part.label] if shape.constrained else part.of(json_rows(full, found[part.label]))
         for start in range(0, len(rows) or 1, limits.part):
-            answer.add(part.label, shape.told(rows[start : start + limits.part], integers))
+            answer.add(part.label, shape.told(rows[start : start + limits.part], manner))
     return answer
 
 

@@ -35,7 +35,7 @@ from vigilog.service.entrance import rights_of
 from vigilog.service.hub import json_sides
 from vigilog.service.openapi import REFUSALS, Form, Integers, answers, takes
 from vigilog.service.slices import Channel, RowSides, Shape, paired
-from vigilog.service.spelling import read_spelled, spelled
+from vigilog.service.spelling import Manner, read_spelled, spelled
 from vigilog.store.log import size
 
 EXAMPLE = {"delete": {"edge": [["b", "c"]]}, "insert": {"edge": [["h", "d"]]}}
@@ -130,7 +130,7 @@ def calls(context: Context) -> APIRouter:
 
     def _preview(outcome: Outcome, rights: Rights, integers: str, form: str) -> protocol.Preview | protocol.NamedPreview:
         def said(shape: Shape, sides: RowSides) -> Sides:
-            plus, minus = (shape.told(side, integers) for side in sides)
+            plus, minus = (shape.told(side, Manner(integers)) for side in sides)
             return Sides(plus, minus, UNSET if shape.constrained else paired(plus, minus, shape.key))
 
         relations = db.program.relations

@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.protocols.utils import ClientDisconnected
 
 from vigilog.core.errors import DataError, VigilogError
-from vigilog.protocol.messages import ClientMessage, ErrorBody, Id, Progress, id_of, read_client, write
+from vigilog.protocol.messages import ClientMessage, ErrorBody, Id, id_of, read_client, write
 from vigilog.service.access import Rate
 from vigilog.service.background import Mistake
 from vigilog.service.clients import tool_of
@@ -170,7 +170,7 @@ class Connection:
             subscription.finish()
             await asyncio.wait([task])
             with suppress(Gone):
-                await self.say("closing", Progress(max(subscription.told, 0)), subscription.id)
+                await self.say("closing", await subscription.where(), subscription.id)
         await self._close(RESTART)
 
     async def _end(self) -> None:

@@ -18,6 +18,8 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
+from msgspec import UNSET
+
 from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, VigilogError, did_you_mean
 from vigilog.core.reports import ALERT, outbox_entry
@@ -71,6 +73,7 @@ class Hub:
         self.allowed = tokens.known if tokens else {}  # as subscriptions were last compared with it
         self.history, self.tx, self.compiled = db.file.history, db.tx, db.compiled
         self.index, self.outbox = Index(), Outbox(db, limits)
+        self.newest = self.tx, db.book.log.digest(self.tx)
         self.subscriptions: dict[int, Subscription] = {}
         self.turns: list[dict[int, Subscription]] = [{} for _ in range(TURNS)]  # the same, in parts
         self.owned: Counter[str] = Counter()
@@ -153,11 +156,12 @@ class Hub:
         try:
             self._measure(outcome)
             followed = self.changes_of(outcome, self.db.program)
+            digest = self.db.book.log.digest(outcome.tx)
         except Exception as reason:  # it is committed, whatever happens here
             self.background.count("publishing", reason)
             self.loop.call_soon_threadsafe(self._missed, outcome.tx)
         else:
-            self.loop.call_soon_threadsafe(self._published, outcome, self.db.compiled, followed)
+            self.loop.call_soon_threadsafe(self._published, outcome, digest, self.db.compiled, followed)
 
     def _measure(self, outcome: Outcome) -> None:
         self.metrics.commits.labels(engine=self.db.views.stats.engine).inc()
@@ -195,21 +199,21 @@ class Hub:
             if view in program.relations
         }
 
-    def _published(self, outcome: Outcome, compiled: Compiled, followed: dict[str, RowSides]) -> None:
+    def _published(self, outcome: Outcome, digest: str, compiled: Compiled, followed: dict[str, RowSides]) -> None:
         try:
-            self._publish(outcome, compiled, followed)
+            self._publish(outcome, digest, compiled, followed)
         except Exception as reason:
             self.background.count("publishing", reason)
             self._missed(outcome.tx)
 
-    def _publish(self, outcome: Outcome, compiled: Compiled, followed: dict[str, RowSides]) -> None:
+    def _publish(self, outcome: Outcome, digest: str, compiled: Compiled, followed: dict[str, RowSides]) -> None:
         followed |= self.changes_of(outcome, compiled.program, followed)  # somebody may have come since
         if compiled is not self.compiled:
             self._redefined(compiled)
-        self.tx = max(self.tx, outcome.tx)
+        self.tx, self.newest = max(self.tx, outcome.tx), (outcome.tx, digest)
         for channel, sides in self.index.touched(followed).items():
             cut = {part.label: self._cut(channel, part, outcome.tx, sides) for part in channel.parts if part.label in sides}
-            channel.fresh.append(Slice(channel, outcome.tx, cut))
+            channel.fresh.append(Slice(channel, outcome.tx, cut, digest=digest))
             if not channel.passing:
                 self._pass_on(channel)
         uncut = [view for view, sides in followed.items() if any(isinstance(side, Uncut) for side in sides)]
@@ -484,16 +488,20 @@ class Hub:
         spec = subscription.spec
         if spec.db is not None and spec.db != self.history and spec.resumes:
             raise DataError(f"your position belongs to another history of the database; this one is {self.history}", "history")
-        start = spec.start if isinstance(spec.start, int) else None
+        start = spec.position
         if spec.name is not None:
             await self._note()
             known = (await self.read(remembered, self.db, subscription.rights.name)).get(spec.name)
-            if known is not None and known.spec == told_spec(spec) and not isinstance(spec.start, int | None):
+            if known is not None and known.spec == told_spec(spec) and spec.start is UNSET:
                 start = known.tx
         if start is not None:
-            await self.read(self.outbox.check, subscription.channel, start)
+            await self.read(self.outbox.check, subscription.channel, start, spec.digest)
             await self.begun(subscription, start)
         return start
+
+    async def digest(self, tx: int) -> str:
+        """What tells a position from one with the same number in another history; empty if it is not known."""
+        return self.newest[1] if self.newest[0] == tx else await self.read(self.outbox.digest, tx)
 
     async def first_answer(self, subscription: Subscription) -> Answer:
         channel, spec = subscription.channel, subscription.spec
@@ -501,7 +509,7 @@ class Hub:
         self.failed |= asked
         try:
             async with self.first:
-                answer = await self.read(first_answer, self.db, channel, self.limits, spec.integers)
+                answer = await self.read(first_answer, self.db, channel, self.limits, subscription.manner)
         except VigilogError as reason:
             if asked and spec.name is not None and reason.code in TOO_DEAR:
                 await self.write(forget, self.db, subscription.rights.name, spec.name)

@@ -78,10 +78,11 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         _parameter("query", {"type": "string"}, "A goal whose answers are followed, in place of views."),
         _parameter("alert", {"type": "string"}, "An alert whose reports are followed, in place of views."),
         _parameter("frame", {"type": "string"}, "A view frame whose relations are followed, in place of views."),
-        _parameter("from", {"type": "string", "pattern": "^([0-9]+|null)$"}, "What came after this position; `null`: a first answer."),
+        _parameter("from", {"type": "string"}, 'What came after this position, N or {"tx": N, "digest": D}; `null`: a first answer.'),
         _parameter("db", {"type": "string"}, "The history that `from` belongs to."),
         _parameter("name", {"type": "string"}, "Makes it durable."),
         _parameter("integers", {"type": "string", "enum": ["number", "text"]}, "How values of the types number and unsigned are written."),
+        _parameter("rows", {"type": "string", "enum": ["arrays", "objects"]}, "Rows in the order of the columns, or by their names."),
         _parameter("token", {"type": "string"}, "For those who cannot say it in a header."),
         _parameter("tool", {"type": "string"}, "What the client is called in log and status, for those who cannot say it in a header."),
         _parameter("every", _SECONDS, "Messages come at most so often."),
@@ -90,6 +91,6 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         _parameter("coalesce", {"type": "string", "enum": ["true", "false"]}, "One message for the whole interval, with the net effect."),
         _parameter("precision", {"type": "string", "enum": ["rows", "counts", "signal"]}, "How much a change tells."),
         _parameter("max_staleness", _SECONDS, "If a change cannot be sent so soon, `stale` says so."),
-        _parameter("Last-Event-ID", {"type": "string", "pattern": "^.*:[0-9]+$"}, "`DB:TX`, the position to go on from.", "header"),
+        _parameter("Last-Event-ID", {"type": "string", "pattern": "^.*:[0-9]+$"}, "`DB.DIGEST:TX`, the position to go on from.", "header"),
     ]
 }

@@ -25,10 +25,17 @@ class Outbox:
     def __init__(self, db: Durable, limits: Limits) -> None:
         self.db, self.limits = db, limits
 
-    def check(self, channel: Channel, since: int) -> None:
-        """Raises DataError if a subscription cannot go on after a transaction."""
+    def check(self, channel: Channel, since: int, digest: str = "") -> None:
+        """Raises DataError if a subscription cannot go on after a transaction, or, by its digest, not after that one."""
         with self.db.reading() as state:
             self._check(state.log, channel, since)
+            if digest and digest != state.log.digest(since):
+                raise DataError(f"your transaction {since} is not that of this database: it went another way before", "history")
+
+    def digest(self, tx: int) -> str:
+        """What tells a position from one with the same number in another history; empty if it is not known."""
+        with self.db.reading() as state:
+            return state.log.digest(tx)
 
     def _check(self, log: Log, channel: Channel, since: int) -> None:
         oldest = max(log.first, channel.since, *(self.db.declared(part.relation) for part in channel.parts))
@@ -52,7 +59,7 @@ class Outbox:
             self._check(state.log, channel, since)
             said = state.log.changes(since, until, channel.views)
             for tx, entries in groupby(said, key=lambda entry: entry[0]):
-                change = self._slice(channel, tx, {view: entry for _, view, entry in entries})
+                change = self._slice(channel, tx, {view: entry for _, view, entry in entries}, state.log.digest(tx))
                 if change.sides and coalesce:
                     net.add(change)
                     rows = net.rows
@@ -64,14 +71,14 @@ class Outbox:
                     break
         return net.slices(channel) if coalesce else found, until
 
-    def _slice(self, channel: Channel, tx: int, said: dict[str, ChangeEntry]) -> Slice:
+    def _slice(self, channel: Channel, tx: int, said: dict[str, ChangeEntry], digest: str) -> Slice:
         sides: dict[str, tuple[Side, Side]] = {}
         for part in channel.parts:
             if part.view in said:
                 plus, minus = (self._side(channel, part, tx, said[part.view].get(side, [])) for side in ("plus", "minus"))
                 if not (isinstance(plus, list) and isinstance(minus, list) and not plus and not minus):
                     sides[part.label] = plus, minus
-        return Slice(channel, tx, sides)
+        return Slice(channel, tx, sides, digest=digest)
 
     def _side(self, channel: Channel, part: Part, tx: int, said: Any) -> Side:
         if isinstance(said, dict) and not part.bound:

@@ -26,9 +26,10 @@ from msgspec import UNSET, UnsetType
 
 from vigilog.core.delta import Delta, modified
 from vigilog.core.facts import fact_rows
+from vigilog.core.named import objects
 from vigilog.core.values import Row, Type
 from vigilog.protocol.messages import Change, Described, Fetch, Modified, ViewChange, columns_of, write
-from vigilog.service.spelling import spelled
+from vigilog.service.spelling import Manner
 
 if TYPE_CHECKING:
     from vigilog.service.subscription import Subscription
@@ -97,9 +98,9 @@ class Shape:
     key: tuple[int, ...] = ()
     constrained: bool = False  # its rows are texts of conditions, and are told as facts
 
-    def told(self, rows: Sequence[Row], integers: str) -> Sequence[Any]:
+    def told(self, rows: Sequence[Row], manner: Manner) -> Sequence[Any]:
         """Rows as messages have them."""
-        return fact_rows(self.columns, rows) if self.constrained else spelled(self.types, rows, integers)
+        return fact_rows(self.columns, rows) if self.constrained else manner.told(self.columns, self.types, rows)
 
     @property
     def described(self) -> Described:
@@ -140,10 +141,10 @@ class Channel:
         """Where rows can be fetched that are too many to send."""
         return Fetch(_place(f"/v1/views/{quote(part.view)}/changes/{tx}", self._query(part)), rows)
 
-    def whole(self, tx: int, integers: str) -> str:
+    def whole(self, tx: int, manner: Manner) -> str:
         """Where all rows of the only part can be fetched, as of a transaction."""
         part = self.parts[0]
-        return _place(f"/v1/views/{quote(part.view)}", {"at": str(tx)} | self._query(part), integers)
+        return _place(f"/v1/views/{quote(part.view)}", {"at": str(tx)} | self._query(part) | manner.parameters)
 
     def _query(self, part: Part) -> dict[str, str]:
         """What is bound, and what is left out, as parameters of a call: values are written as in a file."""
@@ -156,18 +157,18 @@ class Channel:
     bound_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # the columns that each part binds
 
 
-def _place(path: str, query: Mapping[str, str], integers: str = "number") -> str:
-    said = urlencode(dict(query) | ({"integers": "text"} if integers == "text" else {}))
+def _place(path: str, query: Mapping[str, str]) -> str:
+    said = urlencode(query)
     return f"{path}?{said}" if said else path
 
 
 class Slice:
     """What one transaction changed in a channel. It is written once, for all who follow it."""
 
-    __slots__ = ("at", "channel", "sides", "since", "tx", "written")
+    __slots__ = ("at", "channel", "digest", "sides", "since", "tx", "written")
 
-    def __init__(self, channel: Channel, tx: int, sides: Mapping[str, Sides], since: int | None = None) -> None:
-        self.channel, self.tx, self.sides, self.since = channel, tx, sides, since
+    def __init__(self, channel: Channel, tx: int, sides: Mapping[str, Sides], since: int | None = None, digest: str = "") -> None:
+        self.channel, self.tx, self.sides, self.since, self.digest = channel, tx, sides, since, digest
         self.at = time.monotonic()
         self.written: dict[Any, bytes] = {}
 
@@ -180,41 +181,47 @@ class Slice:
     def large(self) -> bool:
         return any(isinstance(side, Fetch) for sides in self.sides.values() for side in sides)
 
-    def reports(self, integers: str) -> list[bytes]:
+    def reports(self, manner: Manner) -> list[bytes]:
         """What each `alert` says: one message for each report, which tells how many are left of its transaction."""
         ((label, (entries, _)),) = self.sides.items()
         assert not isinstance(entries, Fetch), "reports are sent"
-        types, found = self.channel.shapes[label].types, []
+        shape, found = self.channel.shapes[label], []
         for left, cells in zip(reversed(range(len(entries))), entries, strict=True):
             said = json.loads(str(cells[-1]))
-            said |= {name: spelled(types, [said[name]], integers)[0] for name in ("row", "old") if name in said}
-            found.append(write({"tx": self.tx, **said, **({"left": left} if left else {})}))
+            said |= {name: manner.told(shape.columns, shape.types, [said[name]])[0] for name in ("row", "old") if name in said}
+            place = {"tx": self.tx} if left or not self.digest else {"tx": self.tx, "digest": self.digest}  # the position of the last
+            found.append(write({**place, **said, **({"left": left} if left else {})}))
         return found
 
-    def body(self, precision: str, integers: str) -> bytes:
+    def body(self, precision: str, manner: Manner) -> bytes:
         """What a `change` says."""
-        key = precision, integers
+        key = precision, manner
         if key not in self.written:
-            self.written[key] = self._body(precision, integers)
+            self.written[key] = self._body(precision, manner)
         return self.written[key]
 
-    def _body(self, precision: str, integers: str) -> bytes:
-        views = {label: self._said(label, sides, precision, integers) for label, sides in self.sides.items()}
+    def _body(self, precision: str, manner: Manner) -> bytes:
+        views = {label: self._said(label, sides, precision, manner) for label, sides in self.sides.items()}
         since = UNSET if self.since is None else self.since
         if not self.channel.single:
-            return write(Change(tx=self.tx, since=since, views=views))
+            return write(Change(tx=self.tx, digest=self.digest, since=since, views=views))
         only = next(iter(views.values()))
-        return write(Change(tx=self.tx, since=since, plus=only.plus, minus=only.minus, modified=only.modified))
+        return write(Change(tx=self.tx, digest=self.digest, since=since, plus=only.plus, minus=only.minus, modified=only.modified))
 
-    def _said(self, label: str, sides: Sides, precision: str, integers: str) -> ViewChange:
+    def _said(self, label: str, sides: Sides, precision: str, manner: Manner) -> ViewChange:
         if precision == "signal":
             return ViewChange()
         shape = self.channel.shapes[label]
         if precision == "counts":
             plus, minus = (side.rows if isinstance(side, Fetch) else len(side) for side in sides)
             return ViewChange(plus, minus)
-        came, went = (_spelled_place(side, integers) if isinstance(side, Fetch) else shape.told(side, integers) for side in sides)
-        return ViewChange(came, went, UNSET if isinstance(came, Fetch) or isinstance(went, Fetch) else paired(came, went, shape.key))
+        spelled = Manner(manner.integers)
+        told: Sequence[Any] = [_placed(side, manner) if isinstance(side, Fetch) else shape.told(side, spelled) for side in sides]
+        pairs = UNSET if any(isinstance(side, Fetch) for side in told) else paired(told[0], told[1], shape.key)
+        if manner.rows == "objects" and not shape.constrained:
+            told = [side if isinstance(side, Fetch) else objects(shape.columns, side) for side in told]
+            pairs = [Modified(*objects(shape.columns, (pair.old, pair.new))) for pair in pairs] if pairs else UNSET  # type: ignore[arg-type]  # they are written as they are
+        return ViewChange(told[0], told[1], pairs)
 
 
 class Net:
@@ -228,6 +235,7 @@ class Net:
 
     def __init__(self, since: int) -> None:
         self.since = self.until = since
+        self.digest = ""  # of the last that was added
         self.done: list[Slice] = []
         self.sides: dict[str, tuple[set[Row], set[Row]]] = {}
 
@@ -247,12 +255,12 @@ class Net:
                     assert not isinstance(rows, Fetch), "such a change is large"
                     for row in rows:
                         here.discard(row) if row in here else there.add(row)
-        self.until = change.tx
+        self.until, self.digest = change.tx, change.digest
 
     def _close(self, channel: Channel) -> None:
         sides = {label: (sorted(came), sorted(went)) for label, (came, went) in self.sides.items() if came or went}
         if sides:
-            self.done.append(Slice(channel, self.until, sides, self.since))
+            self.done.append(Slice(channel, self.until, sides, self.since, self.digest))
         self.sides = {}
 
     def slices(self, channel: Channel) -> list[Slice]:
@@ -274,8 +282,10 @@ def paired(came: Sequence[Row], went: Sequence[Row], key: tuple[int, ...]) -> li
     return [Modified(*pair) for pair in pairs] or UNSET
 
 
-def _spelled_place(side: Fetch, integers: str) -> Fetch:
-    return Fetch(side.fetch + ("&" if "?" in side.fetch else "?") + "integers=text", side.rows) if integers == "text" else side
+def _placed(side: Fetch, manner: Manner) -> Fetch:
+    """A place where rows are told in some manner."""
+    said = urlencode(manner.parameters)
+    return Fetch(side.fetch + ("&" if "?" in side.fetch else "?") + said, side.rows) if said else side
 
 
 class Index:

@@ -1,12 +1,37 @@
-"""Integers as text, both ways, for those whose numbers are not exact beyond 2^53: what a client is told so, it may tell so."""
+"""How rows are told, and taken: integers as text for those whose numbers are not exact beyond 2^53, and then told so, too; rows as arrays, or as objects by the names of their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from vigilog.core.named import objects
 from vigilog.core.values import Row, Type
 from vigilog.language.syntax import Program
+
+
+class Manner(NamedTuple):
+    """How somebody wants rows to be told.
+
+    >>> from vigilog.core.values import NUMBER
+    >>> Manner("text", "objects").told(("n",), (NUMBER,), [(7,)])
+    [{'n': '7'}]
+    """
+
+    integers: str = "number"
+    rows: str = "arrays"
+
+    def told(self, columns: Sequence[str], types: Sequence[Type], rows: Sequence[Row]) -> Sequence[Any]:
+        return self.shaped(columns, spelled(types, rows, self.integers))
+
+    def shaped(self, columns: Sequence[str], rows: Sequence[Row]) -> Sequence[Any]:
+        """Rows that are spelled, as arrays or as objects."""
+        return objects(columns, rows) if self.rows == "objects" else rows
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """What a call has to say to be answered so."""
+        return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
 
 
 def spelled(types: Sequence[Type], rows: Sequence[Row], integers: str) -> Sequence[Row]:

@@ -27,6 +27,7 @@ from vigilog.protocol.messages import ErrorBody, Id, Progress, Snapshot, Stale, 
 from vigilog.service.access import Rights
 from vigilog.service.background import Mistake
 from vigilog.service.slices import Channel, Slice, netted
+from vigilog.service.spelling import Manner
 
 if TYPE_CHECKING:
     from vigilog.service.hub import Hub
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("vigilog.service")
 CHUNK = 256 * 1024  # bytes that are handed to a connection at once
 
-Words = tuple[str, str, str]  # what the words of a change depend on: the outlet's kind, precision, how integers are written
+Words = tuple[str, str, Manner]  # what the words of a change depend on: the outlet's kind, precision, how rows are told
 
 
 class Gone(Exception):
@@ -69,6 +70,7 @@ class Subscription:
         "hub",
         "id",
         "late",
+        "manner",
         "nudged",
         "number",
         "outlet",
@@ -88,6 +90,7 @@ class Subscription:
         self.hub, self.outlet, self.spec, self.id, self.rights, self.channel = hub, outlet, spec, id, rights, channel
         self.frame = None if spec.frame is None else shape_of(hub.db.program, spec.frame)  # what its client knows of its structure
         self.number = next(hub.numbers)
+        self.manner = Manner(spec.integers, spec.rows)
         self.position = -1
         self.told = -1  # the newest position that the client knows,
         self.awaited = -1  # and one that it waits for
@@ -118,7 +121,7 @@ class Subscription:
         if self.behind or self.ended:
             return
         if not self.busy and not self.pending and self.id is None and self.spec.qos.immediate and changes[0].tx > self.position:
-            words = self.outlet.kind, self.spec.qos.precision, self.spec.integers
+            words = self.outlet.kind, self.spec.qos.precision, self.manner
             if words not in written:
                 written[words] = b"".join(map(self._form, changes))
             if self.outlet.push(written[words]):
@@ -217,14 +220,15 @@ class Subscription:
         else:
             self.position = self.told = start
             self.awaited = self.hub.tx  # it is told that it has all
-            await self._say("subscribed", self._subscribed(start))
+            await self._say("subscribed", self._subscribed(start, await self.hub.digest(start)))
 
     async def _first_answer(self) -> None:
         if self.spec.snapshot == "fetch":
             tx = self.hub.tx
+            digest = await self.hub.digest(tx)
             await self.hub.begun(self)
-            await self._say("subscribed", self._subscribed(tx))
-            await self._say("snapshot", Snapshot(tx=tx, fetch=self.channel.whole(tx, self.spec.integers), last=True))
+            await self._say("subscribed", self._subscribed(tx, digest))
+            await self._say("snapshot", Snapshot(tx=tx, digest=digest, fetch=self.channel.whole(tx, self.manner), last=True))
         else:
             tx = await self._parts()
         self.position = self.told = tx
@@ -234,16 +238,16 @@ class Subscription:
         """Sends the first answer; gives the transaction that it is of."""
         answer = await self.hub.first_answer(self)
         try:
-            await self._say("subscribed", self._subscribed(answer.tx))
+            await self._say("subscribed", self._subscribed(answer.tx, answer.digest))
             for body in answer.bodies(single=self.channel.single):
                 await self._send(self.outlet.form("snapshot", body, self.id))
         finally:
             answer.close()
         return answer.tx
 
-    def _subscribed(self, tx: int) -> Subscribed:
+    def _subscribed(self, tx: int, digest: str) -> Subscribed:
         views = {label: shape.described for label, shape in self.channel.shapes.items()}
-        return Subscribed(self.hub.history, tx, views, self.frame.json() if self.frame is not None else {})
+        return Subscribed(self.hub.history, tx, digest, views, self.frame.json() if self.frame is not None else {})
 
     async def _serve(self) -> None:
         """Sends what is due, and sees to it that it is woken when something will be."""
@@ -263,7 +267,7 @@ class Subscription:
             if not self.pending and not self.behind and not self.channel.passing:
                 self.position = max(self.position, self.hub.tx)
             self.told = self.position
-            await self._say("progress", Progress(self.position))
+            await self._say("progress", await self.where())
 
     async def _deliver(self) -> None:
         """Sends what waits, or what the disk has; if that is not there any more, all of it anew."""
@@ -298,15 +302,20 @@ class Subscription:
 
     def _form(self, change: Slice) -> bytes:
         """A change as it is sent: written once for all who are told the same."""
-        precision, integers = self.spec.qos.precision, self.spec.integers
+        precision, manner = self.spec.qos.precision, self.manner
         if self.channel.reporting:
-            return b"".join(self.outlet.form("alert", body, self.id) for body in change.reports(integers))
+            return b"".join(self.outlet.form("alert", body, self.id) for body in change.reports(manner))
         if self.id is not None:
-            return self.outlet.form("change", change.body(precision, integers), self.id)
-        key = self.outlet.kind, precision, integers
+            return self.outlet.form("change", change.body(precision, manner), self.id)
+        key = self.outlet.kind, precision, manner
         if key not in change.written:
-            change.written[key] = self.outlet.form("change", change.body(precision, integers), None)
+            change.written[key] = self.outlet.form("change", change.body(precision, manner), None)
         return change.written[key]
+
+    async def where(self) -> Progress:
+        """The position that its client knows."""
+        tx = max(self.told, 0)
+        return Progress(tx, await self.hub.digest(tx))
 
     async def _send(self, data: bytes) -> None:
         await self.outlet.send(data)

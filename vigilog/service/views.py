@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +23,8 @@ from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.engine.nested import shape_of
 from vigilog.folder.reading.states import bound_columns
-from vigilog.protocol.calls import ARROW, Change, NamedRowset, Objects, Rowset, View, ViewList
-from vigilog.protocol.messages import MOST, Column, Id, Progress, Qos, Subscribe, write
+from vigilog.protocol.calls import ARROW, Change, NamedChange, NamedRowset, Objects, Rowset, View, ViewList
+from vigilog.protocol.messages import MOST, Column, Id, Qos, Subscribe, write
 from vigilog.service.access import Rights
 from vigilog.service.answers import Answer, first_answer
 from vigilog.service.context import Context, answered
@@ -31,7 +32,7 @@ from vigilog.service.entrance import rights_of
 from vigilog.service.hub import Hub
 from vigilog.service.openapi import CHANGES, REFUSALS, Form, Integers, answers
 from vigilog.service.slices import Channel, Shape
-from vigilog.service.spelling import spelled
+from vigilog.service.spelling import Manner, spelled
 from vigilog.service.subscription import Subscription
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 Skip = Annotated[int, Query(ge=0, le=1000, description="So many columns, the first ones, are left out.")]
 PARAMETERS = {parameter["name"] for parameter in CHANGES["parameters"] if parameter["in"] == "query"}  # beside `bind.COLUMN`
+
+PLACE = re.compile(rb'\{"tx":(\d+)(?:,"digest":"(\w+)")?')  # how a message that moves the position begins
 
 
 def as_arrow(request: Request) -> bool:
@@ -98,7 +101,7 @@ def views(context: Context) -> APIRouter:
                 if rows == "objects":
                     return answered(NamedRowset(hub.history, at, columns, objects(declaration.columns[skip:], shown)))
                 return answered(Rowset(hub.history, at, columns, shown))
-            answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, integers, rows == "objects")
+            answer = await hub.read(first_answer, db, _channel(view, bind, skip), limits, Manner(integers, rows))
             return StreamingResponse(_json(answer, columns), media_type="application/json")
 
     def _facts(view: str, at: int | None) -> tuple[int, list[dict[str, Any]]]:
@@ -167,13 +170,14 @@ def views(context: Context) -> APIRouter:
         finally:
             answer.close()
 
-    @router.get("/views/{view}/changes/{tx}", responses=answers(Change, also=ARROW))
+    @router.get("/views/{view}/changes/{tx}", responses=answers(Change, NamedChange, also=ARROW))
     async def changed(
         request: Request,
         view: str,
         tx: Annotated[int, Path(ge=0, le=MOST)],
         skip: Skip = 0,
         integers: Integers = "number",
+        rows: Form = "arrays",
     ) -> Response:
         """What one transaction changed in a view, as long as it is retained: what was too large to be sent."""
         rights = rights_of(request)
@@ -183,15 +187,15 @@ def views(context: Context) -> APIRouter:
         if as_arrow(request) and view not in db.program.constrained:
             table = await hub.read(hub.outbox.table, view, tx, bound_columns(db.program, view, bind), skip)
             return StreamingResponse(_stream(table, tx), media_type=ARROW)
-        return answered(await hub.read(_change, view, bind, tx, skip, integers))
+        return answered(await hub.read(_change, view, bind, tx, skip, Manner(integers, rows)))
 
-    def _change(view: str, bind: dict[str, Any], tx: int, skip: int, integers: str) -> Change:
-        part, types = hub.part(view, bind), db.program.relations[view].types[skip:]
+    def _change(view: str, bind: dict[str, Any], tx: int, skip: int, manner: Manner) -> Change | NamedChange:
+        part, declaration = hub.part(view, bind), db.program.relations[view]
         if view in db.program.constrained:
-            args = db.program.relations[view].args
-            return Change(tx, *(fact_rows(args, rows) for rows in hub.outbox.change(view, tx).values()))
-        plus, minus = (spelled(types, [row[skip:] for row in part.of(rows)], integers) for rows in hub.outbox.change(view, tx).values())
-        return Change(tx, plus, minus)
+            return Change(tx, *(fact_rows(declaration.args, rows) for rows in hub.outbox.change(view, tx).values()))
+        columns, types = declaration.columns[skip:], declaration.types[skip:]
+        plus, minus = (manner.told(columns, types, [row[skip:] for row in part.of(rows)]) for rows in hub.outbox.change(view, tx).values())
+        return Change(tx, plus, minus) if manner.rows == "arrays" else NamedChange(tx, list(plus), list(minus))
 
     @router.get(
         "/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}, openapi_extra=CHANGES
@@ -209,13 +213,17 @@ def views(context: Context) -> APIRouter:
         if strange := [key for key in query if key not in PARAMETERS and not key.startswith("bind.")]:
             raise DataError(f"a subscription has no parameter {strange[0]}", "message")
         names = query.getlist("view")
-        said: dict[str, Any] = {key: query[key] for key in ("query", "alert", "frame", "db", "name", "tool", "integers") if key in query}
+        said: dict[str, Any] = {
+            key: query[key] for key in ("query", "alert", "frame", "db", "name", "tool", "integers", "rows") if key in query
+        }
         said |= {"tool": request.state.tool} if request.state.tool else {}
         if names:
             said |= {"view": names[0]} if len(names) == 1 else {"views": names}
         start = query.get("from")
         if last := request.headers.get("last-event-id"):
-            said["db"], _, start = last.rpartition(":")
+            place, _, start = last.rpartition(":")
+            said["db"], _, digest = place.partition(".")
+            start = f'{{"tx": {start}, "digest": {write(digest).decode()}}}' if digest else start
         try:  # numbers, true, false and null are written as JSON has them
             said["qos"] = {key: msgspec.json.decode(query[key]) for key in Qos.__struct_fields__ if key in query and key != "precision"}
             said["qos"] |= {"precision": query["precision"]} if "precision" in query else {}
@@ -259,8 +267,10 @@ class Events:
             or (kind == "alert" and b'"left":' not in body)
             or (kind == "snapshot" and body.endswith(b'"last":true}'))
         ):
-            tx = msgspec.json.decode(body[: body.index(b",")] + b"}" if b"," in body else body)["tx"]
-            event += b"id: %b:%d\n" % (self.hub.history.encode(), tx)
+            place = PLACE.match(body)
+            assert place is not None, "what moves the position begins with it"
+            tx, digest = place.groups()
+            event += b"id: %b:%b\n" % (b".".join(part for part in (self.hub.history.encode(), digest) if part), tx)
         return event + b"\n"
 
     def push(self, data: bytes) -> bool:
@@ -292,7 +302,7 @@ class Events:
             if self.subscription.error is not None:
                 self.refused(self.subscription.error)
             if self.subscription.finishing:
-                await self.send(self.form("closing", write(Progress(max(self.subscription.told, 0))), None))
+                await self.send(self.form("closing", write(await self.subscription.where()), None))
         except Exception as reason:
             self.hub.background.count("subscriptions", reason)
         await self.queue.put(None)

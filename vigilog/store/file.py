@@ -18,7 +18,7 @@ from typing import IO, Any
 from vigilog.core.errors import DataError
 
 NAME, LOCK = "vigilog.db", "lock"
-FORMAT = 5
+FORMAT = 6
 SEALED = 3  # since this format there is a sum of all that is small
 SUBSCRIPTIONS = """
 CREATE TABLE vigilog_subscriptions (owner TEXT NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, history TEXT NOT NULL, tx INTEGER, at REAL NOT NULL, PRIMARY KEY (owner, name)) WITHOUT ROWID, STRICT;
@@ -27,7 +27,8 @@ WRITTEN = "ALTER TABLE vigilog_programs ADD COLUMN written TEXT NOT NULL DEFAULT
 ALERTS = """
 CREATE TABLE IF NOT EXISTS vigilog_alerts (kind TEXT NOT NULL, alert TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, said TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (kind, alert, key)) WITHOUT ROWID, STRICT;
 """
-MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS, 2: "", 3: WRITTEN, 4: ALERTS}  # from a format to the next: SQL
+DIGESTS = "ALTER TABLE vigilog_log ADD COLUMN digest TEXT NOT NULL DEFAULT '';"
+MIGRATIONS: dict[int, str] = {1: SUBSCRIPTIONS, 2: "", 3: WRITTEN, 4: ALERTS, 5: DIGESTS}  # from a format to the next: SQL
 SUM = "sum"  # under this name the settings have the sum of all that is small
 SUMMED = (
     f"SELECT name, value FROM vigilog_about WHERE name <> '{SUM}' ORDER BY name",
@@ -40,7 +41,7 @@ SUMMED = (
 SCHEMA = f"""
 CREATE TABLE vigilog_about (name TEXT PRIMARY KEY, value ANY NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_programs (version INTEGER PRIMARY KEY, tx INTEGER NOT NULL, at REAL NOT NULL, text TEXT NOT NULL, sum INTEGER NOT NULL, written TEXT NOT NULL DEFAULT '') STRICT;
-CREATE TABLE vigilog_log (tx INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL) STRICT;
+CREATE TABLE vigilog_log (tx INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL, digest TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE vigilog_outbox (tx INTEGER NOT NULL, view TEXT NOT NULL, said BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (tx, view)) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_relations (name TEXT PRIMARY KEY, kind TEXT NOT NULL, known TEXT NOT NULL) WITHOUT ROWID, STRICT;
 CREATE TABLE vigilog_snapshots (relation TEXT PRIMARY KEY, tx INTEGER NOT NULL, location TEXT NOT NULL, rows INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID, STRICT;
@@ -118,7 +119,8 @@ class DataFile:
     def _prepare(self) -> None:
         known = self.connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vigilog_about'").fetchone()[0]
         if not known:
-            about = f"INSERT INTO vigilog_about VALUES ('history', '{secrets.token_hex(8)}'), ('format', {FORMAT});"
+            history = secrets.token_hex(8)
+            about = f"INSERT INTO vigilog_about VALUES ('history', '{history}'), ('digest', '{history}'), ('format', {FORMAT});"
             with self._together():
                 self._run(f"{SCHEMA} {about}")
                 self.seal()

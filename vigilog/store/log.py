@@ -1,11 +1,13 @@
 """The log of what changed in the base, and the outbox of what that changed in the views, by transaction number.
 
 An entry says its rows as JSON, in the form in which transactions are written; many rows are in a segment, which it names. Each carries a sum over all of it, so that a damaged one is never taken for the
-truth; and each number has an entry, so that a missing one is noticed.
+truth; and each number has an entry, so that a missing one is noticed. Its digest is that of the entry before it and of all that it says itself, so that two logs in which a transaction has the same
+digest have the same transactions up to it, whatever copies of their folders there are. The first digest is the id of the history; a log from before there were digests begins with none.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import time
@@ -56,10 +58,19 @@ class Log:
     def append(self, kind: str, changes: Mapping[str, ChangeEntry], views: Mapping[str, ChangeEntry]) -> int:
         """Writes a transaction down, inside the SQLite transaction of its commit; gives its number."""
         tx, at = self.last + 1, time.time()
-        self.connection.execute("INSERT INTO vigilog_log VALUES (?, ?, ?, ?, ?)", (tx, at, kind, *_packed(changes, tx, at, kind)))
+        data, total = _packed(changes, tx, at, kind)
+        digest = chained(self.digest(self.last), data, tx, at, kind)
+        self.connection.execute("INSERT INTO vigilog_log VALUES (?, ?, ?, ?, ?, ?)", (tx, at, kind, data, total, digest))
         for view, said in views.items():
             self.connection.execute("INSERT INTO vigilog_outbox VALUES (?, ?, ?, ?)", (tx, view, *_packed(said, tx, view)))
         return tx
+
+    def digest(self, tx: int) -> str:
+        """What tells this history up to a transaction from any other; empty if it is not known."""
+        row = self.connection.execute("SELECT digest FROM vigilog_log WHERE tx = ?", (tx,)).fetchone()
+        if row is None and tx == self.first:
+            row = self.connection.execute("SELECT value FROM vigilog_about WHERE name = 'digest'").fetchone()
+        return str(row[0]) if row else ""
 
     def entries(self, since: int = 0, until: int | None = None) -> Iterator[Entry]:
         """The transactions after one, up to another. Raises DataError if one is damaged, or missing."""
@@ -100,9 +111,11 @@ class Log:
 
     def forget(self, until: int) -> None:
         """Drops what is not retained any more."""
+        until = max(until, self.first)
+        self.file.put("digest", self.digest(until))
         for table in ("vigilog_log", "vigilog_outbox"):
             self.connection.execute(f"DELETE FROM {table} WHERE tx <= ?", (until,))
-        self.file.put("first", max(until, self.first))
+        self.file.put("first", until)
 
     def size(self) -> tuple[int, int]:
         """How many changes of views the outbox holds, and how many bytes."""
@@ -123,6 +136,15 @@ def _unpacked(data: bytes, total: int, what: str, *about: Any) -> dict[str, Any]
     found = json.loads(data if data[:1] == b"{" else zlib.decompress(data))
     assert isinstance(found, dict), "an object was written"
     return found
+
+
+def chained(before: str, data: bytes, *about: Any) -> str:
+    """The digest of an entry after another.
+
+    >>> chained(chained("", b"{}", 1), b"{}", 2) == chained("", b"{}", 2)
+    False
+    """
+    return hashlib.blake2b(repr((before, about)).encode() + data, digest_size=8).hexdigest()
 
 
 def _sum(data: bytes, about: tuple[Any, ...]) -> int:

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { renameSync } from "node:fs";
+import { cpSync, renameSync, rmSync } from "node:fs";
 import { describe, test as run } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, VigilogError } from "../../../vigilog/client/javascript/vigilog.js";
@@ -322,6 +322,80 @@ describe("when the server goes away", AT_ONCE, () => {
     await assert.rejects(async () => {
       for await (const event of client.subscribe({ view: "closure", from: 1, db })) assert.fail(event.kind);
     }, { code: "history" });
+  });
+
+  test("a copy of the folder that went another way: its id is the same, its digests are not", async (t) => {
+    const { server, client } = await served(t);
+    await client.tell({ insert: { edge: [["a", "b"]] } });
+    const view = await client.enroll("closure");
+    const early = view.position;
+    await server.stop();
+    cpSync(server.data, `${server.folder}/copy`, { recursive: true });
+    await server.start();
+    await view.waitFor((await client.tell({ insert: { edge: [["b", "c"]] } })).tx);
+    const late = view.position;
+    await server.stop();
+    rmSync(server.data, { recursive: true });
+    renameSync(`${server.folder}/copy`, server.data);
+    await server.start();
+    const { tx } = await client.tell({ insert: { edge: [["x", "y"]] } });
+    assert.equal(tx, late.tx);
+    while (view.position.digest === late.digest) await sleep(20);
+    await view.waitFor(tx);
+    await assertRight(client, view);
+    assert.equal(view.position.db, late.db);
+    for await (const event of client.subscribe({ view: "closure", from: early })) {
+      if (event.kind !== "change") continue;
+      assert.deepEqual([event.tx, event.plus], [tx, [["x", "y"]]]);
+      break;
+    }
+    const { digest } = late;
+    for (const from of [late, { tx, digest }]) {
+      await assert.rejects(async () => {
+        for await (const event of client.subscribe({ view: "closure", from })) assert.fail(event.kind);
+      }, { code: "history" });
+    }
+  });
+
+  test("rows with names: events, a copy and its callbacks", async (t) => {
+    const { client } = await served(t);
+    await client.tell({ insert: { stock: [["bolt", 7], ["nut", 3]] } });
+    const view = await client.enroll("level", { rows: "objects" });
+    const told = [];
+    view.onChange(({ plus, minus, modified }) => told.push({ plus, minus, modified }));
+    view.onPlus(({ item }) => told.push(item));
+    const { tx } = await client.tell({ upsert: { stock: [["bolt", 8]] } });
+    await view.waitFor(tx);
+    assert.deepEqual(view.rows(), [{ item: "nut", amount: 3 }, { item: "bolt", amount: 8 }]);
+    const [old, now] = [{ item: "bolt", amount: 7 }, { item: "bolt", amount: 8 }];
+    assert.deepEqual(told, ["bolt", { plus: [now], minus: [old], modified: [{ old, new: now }] }]);
+    for await (const event of client.subscribe("level", { rows: "objects" })) {
+      if (event.kind !== "snapshot") continue;
+      assert.deepEqual([...event.rows].sort((a, b) => a.amount - b.amount), view.rows());
+      break;
+    }
+    for await (const event of client.subscribe({ alert: "low" }, { rows: "objects" })) {
+      if (event.kind === "snapshot") await client.tell({ upsert: { stock: [["bolt", 1]] } });
+      if (event.kind !== "alert") continue;
+      assert.deepEqual(event.row, { item: "bolt", amount: 1 });
+      break;
+    }
+  });
+
+  test("a server that has fallen back: the copy is taken anew", async (t) => {
+    const { server, client } = await served(t);
+    await client.tell({ insert: { edge: [["a", "b"]] } });
+    await server.stop();
+    cpSync(server.data, `${server.folder}/copy`, { recursive: true });
+    await server.start();
+    await client.tell({ insert: { edge: [["b", "c"]] } });
+    const view = await client.enroll("closure");
+    await server.stop();
+    rmSync(server.data, { recursive: true });
+    renameSync(`${server.folder}/copy`, server.data);
+    await server.start();
+    while (view.size !== 1) await sleep(20);
+    assert.deepEqual(view.rows(), [["a", "b"]]);
   });
 });
 

@@ -26,6 +26,10 @@ const why: VigilogError | undefined = (await view.ended) as VigilogError | undef
 console.log(why?.code, (await client.ask<[string]>('above("ann", m)')).rows.map(([member]) => member));
 
 await client.tell({ upsert: { employee: [{ name: "ann", department: "dev", pay: 3n }] } });
+for await (const event of client.subscribe<NamedRow>("payroll", { rows: "objects" })) {
+  if (event.kind === "change" && Array.isArray(event.plus)) event.plus[0]?.["name"];
+}
+const byName: readonly NamedRow[] = (await client.enroll<NamedRow>("payroll", { rows: "objects" })).rows();
 const objects: readonly NamedRow[] = (await client.view<NamedRow>("payroll", { rows: "objects" })).rows;
 console.log(objects[0]?.department);
 

@@ -18,6 +18,14 @@ export interface Described {
 export interface Position {
   readonly db: string;
   readonly tx: number;
+  /** What tells it from one with the same number in another history. */
+  readonly digest?: string;
+}
+
+/** A position of a history that `db` names, or that is the only one. */
+export interface Mark {
+  readonly tx: number;
+  readonly digest: string;
 }
 
 /** A row by the names of its columns. */
@@ -54,20 +62,20 @@ export interface CallOptions {
   patience?: number;
 }
 
-export interface Modified<R extends Row = Row> {
+export interface Modified<R extends Row | NamedRow = Row> {
   readonly old: R;
   readonly new: R;
 }
 
 /** What a view gained and lost; `modified` pairs rows of a view with a key that replace each other. */
-export interface Change<R extends Row = Row> {
+export interface Change<R extends Row | NamedRow = Row> {
   readonly plus: readonly R[];
   readonly minus: readonly R[];
   readonly modified?: readonly Modified<R>[];
 }
 
 /** What an alert says of one key. */
-export interface Report<R extends Row = Row> {
+export interface Report<R extends Row | NamedRow = Row> {
   readonly alert: string;
   readonly state: "satisfied" | "ceased" | "again";
   readonly row: R;
@@ -170,8 +178,8 @@ interface Wish {
 /** One view, several that change together, or a goal whose answers are followed like a view's. A text is a view's name. */
 export type ViewSpec = string | (Wish & ({ view: string } | { views: readonly string[] } | { frame: string } | { query: string }));
 
-/** With `from`, a position or null for a first answer; without it, a known name goes on where it was. */
-export type SubscriptionSpec = ViewSpec | ((Exclude<ViewSpec, string> | (Wish & { alert: string })) & { from?: number | null; db?: string });
+/** With `from`, a position (a `position` of before, or its number and `db`), or null for a first answer; without it, a known name goes on where it was. */
+export type SubscriptionSpec = ViewSpec | ((Exclude<ViewSpec, string> | (Wish & { alert: string })) & { from?: number | Mark | Position | null; db?: string });
 
 /** The structure of a view frame: its parts, the main one first, and the relations of their attributes. */
 export interface FrameShape {
@@ -185,15 +193,16 @@ export interface FrameShape {
   }[];
 }
 
-type Side<R extends Row> = readonly R[] | number;
+type Side<R extends Row | NamedRow> = readonly R[] | number;
 
 /** What a subscription is told. With one view or a query there are `rows`, `plus` and `minus`, with several there are `views`. */
-export type SubscriptionEvent<R extends Row = Row> =
-  | { readonly kind: "subscribed"; readonly db: string; readonly tx: number; readonly views: Readonly<Record<string, Described>>; readonly frame?: FrameShape }
+export type SubscriptionEvent<R extends Row | NamedRow = Row> =
+  | { readonly kind: "subscribed"; readonly db: string; readonly tx: number; readonly digest?: string; readonly views: Readonly<Record<string, Described>>; readonly frame?: FrameShape }
   /** A part of a first answer; part 1 begins it anew, `last` ends it. */
   | {
       readonly kind: "snapshot";
       readonly tx: number;
+      readonly digest?: string;
       readonly last: boolean;
       readonly part?: number;
       readonly of?: number;
@@ -204,6 +213,7 @@ export type SubscriptionEvent<R extends Row = Row> =
   | {
       readonly kind: "change";
       readonly tx: number;
+      readonly digest?: string;
       readonly since?: number;
       readonly plus?: Side<R>;
       readonly minus?: Side<R>;
@@ -211,22 +221,22 @@ export type SubscriptionEvent<R extends Row = Row> =
       readonly views?: Readonly<Record<string, { readonly plus?: Side<R>; readonly minus?: Side<R>; readonly modified?: readonly Modified<R>[] }>>;
     }
   /** One report of an alert; so many are `left` of its transaction. */
-  | ({ readonly kind: "alert"; readonly tx: number; readonly left?: number } & Report<R>)
-  | { readonly kind: "progress"; readonly tx: number }
+  | ({ readonly kind: "alert"; readonly tx: number; readonly digest?: string; readonly left?: number } & Report<R>)
+  | { readonly kind: "progress"; readonly tx: number; readonly digest?: string }
   | { readonly kind: "stale"; readonly tx: number; readonly behind: number; readonly since: number }
   /** Changes are missing, or the database is another one (`history`): a first answer follows. */
   | { readonly kind: "gap"; readonly code: string; readonly message: string }
   /** The server stops. The subscription goes on when it is back. */
-  | { readonly kind: "closing"; readonly tx: number };
+  | { readonly kind: "closing"; readonly tx: number; readonly digest?: string };
 
 /** What callbacks of a view are told: `plus` and `minus` of one view, or `views`. */
-export interface ViewChange<R extends Row = Row> extends Partial<Change<R>> {
+export interface ViewChange<R extends Row | NamedRow = Row> extends Partial<Change<R>> {
   readonly tx: number;
   readonly since?: number;
   readonly views?: Readonly<Record<string, Change<R>>>;
 }
 
-export interface Callbacks<R extends Row = Row> {
+export interface Callbacks<R extends Row | NamedRow = Row> {
   onPlus?: (row: R, view: string, tx: number) => unknown;
   onMinus?: (row: R, view: string, tx: number) => unknown;
   onChange?: (change: ViewChange<R>) => unknown;
@@ -265,8 +275,9 @@ export class Client {
   views(options?: CallOptions): Promise<Views>;
   view<R extends Row | NamedRow = Row>(name: string, options?: CallOptions & { bind?: Record<string, Value>; at?: number; rows?: "arrays" | "objects" }): Promise<Answer<R> & Position>;
   view(name: string, options: CallOptions & { nested: true; bind?: Record<string, Value>; at?: number }): Promise<Position & { readonly objects: readonly Nested[] }>;
-  subscribe<R extends Row = Row>(spec: SubscriptionSpec): Subscription<R>;
-  enroll<R extends Row = Row>(spec: ViewSpec, options?: Callbacks<R> & { first?: boolean; signal?: AbortSignal }): Promise<View<R>>;
+  /** With `rows: "objects"` rows are objects: `subscribe<NamedRow>(spec, { rows: "objects" })`; so for `enroll`. */
+  subscribe<R extends Row | NamedRow = Row>(spec: SubscriptionSpec, options?: { rows?: "arrays" | "objects" }): Subscription<R>;
+  enroll<R extends Row | NamedRow = Row>(spec: ViewSpec, options?: Callbacks<R> & { first?: boolean; signal?: AbortSignal; rows?: "arrays" | "objects" }): Promise<View<R>>;
   /** The objects of a view frame, patched in place; it needs objects.js beside this module. */
   enrollFrame(frame: string, options?: FrameOptions): Promise<ViewAdmin>;
   call(method: string, path: string, options?: CallOptions & { query?: Record<string, unknown>; body?: object; headers?: HeadersInit }): Promise<any>;
@@ -274,7 +285,7 @@ export class Client {
 }
 
 /** Events, in order, each once. Leaving the loop closes it; a refusal is thrown from it. */
-export class Subscription<R extends Row = Row> implements AsyncIterable<SubscriptionEvent<R>> {
+export class Subscription<R extends Row | NamedRow = Row> implements AsyncIterable<SubscriptionEvent<R>> {
   private constructor();
   /** Of the event that was delivered last. */
   readonly position: Position | null;
@@ -287,7 +298,7 @@ export class Subscription<R extends Row = Row> implements AsyncIterable<Subscrip
 }
 
 /** A copy of a view, or of several at the same position, that keeps itself equal to the server's. */
-export class View<R extends Row = Row> implements Iterable<R> {
+export class View<R extends Row | NamedRow = Row> implements Iterable<R> {
   private constructor();
   readonly position: Position | null;
   /** Seconds, if the server said that it cannot keep up with `max_staleness`. */

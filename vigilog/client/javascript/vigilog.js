@@ -87,13 +87,13 @@ export class Client {
   }
 
   /** Events as they come, for `for await`; going on to the next says that the last one is dealt with. */
-  subscribe(spec) { return this.#subscribe(spec, this.#options.integers); }
+  subscribe(spec, { rows } = {}) { return this.#subscribe(spec, this.#options.integers, rows); }
 
-  /** Resolves when the first answer is there. With `first`, callbacks given here are told of its rows, too. */
+  /** Resolves when the first answer is there. With `first`, callbacks given here are told of its rows, too. With `rows: "objects"` rows have names. */
   async enroll(spec, callbacks = {}) {
     if (spec.from != null) throw new TypeError("a copy begins with a first answer: subscribe, to begin at a position");
     if ((spec.qos?.precision ?? "rows") !== "rows") throw new TypeError("a copy needs rows: subscribe, for counts and signals");
-    const view = new View(this.#subscribe(spec, "text", { from: null }), this.#options.integers, !spec.views, callbacks);
+    const view = new View(this.#subscribe(spec, "text", "arrays", { from: null }), this.#options.integers, !spec.views, callbacks);
     return view.waitFor(0, callbacks).catch((reason) => {
       view.close();
       throw reason;
@@ -107,7 +107,7 @@ export class Client {
   }
 
   /** For objects.js: a subscription from a first answer on whose integers are text, and what they are to become. */
-  exact(spec) { return { subscription: this.#subscribe(spec, "text", { from: null }), integers: this.#options.integers }; }
+  exact(spec) { return { subscription: this.#subscribe(spec, "text", "arrays", { from: null }), integers: this.#options.integers }; }
 
   /** Ends everything here. Named subscriptions stay with the server, to be gone on with. */
   close() { this.#connection.close(); }
@@ -143,16 +143,15 @@ export class Client {
 
   #post(path, body, options) { return this.call("POST", path, { patience: this.#options.patience, ...options, body }); }
 
-  #subscribe(spec, integers, start) {
+  #subscribe(spec, integers, form, start) {
     const wish = { ...(typeof spec === "string" ? { view: spec } : spec), ...start, token: this.#options.token, tool: this.#options.tool, integers: "text" };
-    return new Subscription(wish, integers, this.#connection, (...call) => this.call(...call));
+    return new Subscription(wish, { integers, form }, this.#connection, (...call) => this.call(...call));
   }
 
   #exact() { return this.#options.integers === "number" ? {} : { integers: "text" }; }
 
   #typed(answer, form = "arrays") {
-    const rows = answer.rows.map(reader(answer.columns, this.#options.integers));
-    return { ...answer, rows: form === "objects" ? rows.map(namer(answer.columns)) : rows };
+    return { ...answer, rows: answer.rows.map(reader(answer.columns, this.#options.integers, form)) };
   }
 }
 
@@ -253,7 +252,7 @@ export class Subscription {
   position = null; // of the event that was delivered last
   paused = false;
   #wish;
-  #integers;
+  #manner; // how rows are told: `integers`, and their `form`
   #connection;
   #call;
   #start; // where the next request begins: `from` and `db`, at first as the caller gave them
@@ -271,8 +270,9 @@ export class Subscription {
   #columns = {};
   #events = this.#deliver();
 
-  constructor({ from, db, ...wish }, integers, connection, call) {
-    [this.#wish, this.#start, this.#integers, this.#connection, this.#call] = [wish, { from, db }, integers, connection, call];
+  constructor({ from, db, ...wish }, manner, connection, call) {
+    const start = from?.tx === undefined ? { from, db } : { from: marked(from), db: db ?? from.db };
+    [this.#wish, this.#start, this.#manner, this.#connection, this.#call] = [wish, start, manner, connection, call];
     connection.add(this);
   }
 
@@ -323,11 +323,11 @@ export class Subscription {
       const left = body.left ?? 0; // until the last report of a transaction is here, the position is that before it
       if (this.#reported?.tx === body.tx && left >= this.#reported.left) return;
       [this.#reported, this.#partial, this.#resumes] = [{ tx: body.tx, left }, false, true];
-      this.#start = { from: settled(body), db: this.#db };
+      this.#start = { from: marked(body), db: this.#db };
       return this.#push({ kind, ...body });
     }
     if (PLACED.has(kind) && !this.#partial) {
-      this.#start = { from: body.tx, db: this.#db };
+      this.#start = { from: marked(body), db: this.#db };
       this.#resumes = true;
     }
     if (kind === "progress" && this.#queue.at(-1)?.kind === kind) this.#queue.pop();
@@ -340,7 +340,7 @@ export class Subscription {
   }
 
   #refused(error) {
-    const anew = error.code === "history" && this.#resumes;
+    const anew = (error.code === "history" || error.code === "future") && this.#resumes; // the server has another past
     if (anew || error.code === "gap") this.#forget(error);
     if (anew) return this.#connection.request(this);
     if (error.code === "gap") return; // a first answer follows by itself
@@ -368,7 +368,7 @@ export class Subscription {
           const event = await this.#read(this.#queue.shift());
           if (!event) continue;
           if (event.kind === "gap") this.position = null;
-          else if (PLACED.has(event.kind) && event.last !== false) this.position = { db: this.#history, tx: settled(event) };
+          else if (PLACED.has(event.kind) && event.last !== false) this.position = { db: this.#history, tx: settled(event), ...(event.digest && { digest: event.digest }) };
           yield event;
           this.#dealtWith = this.position;
           if (!this.#queue.length || Date.now() - this.#acknowledgedAt > 1000) this.#acknowledge();
@@ -398,7 +398,7 @@ export class Subscription {
   async #read(event) {
     if (event.kind === "subscribed") [this.#history, this.#columns] = [event.db, mapped(event.views, ({ columns }) => columns)];
     if (event.kind === "alert") {
-      const read = reader(this.#columns[event.alert], this.#integers);
+      const read = this.#reader(event.alert);
       return { ...event, row: read(event.row), ...(event.old && { old: read(event.old) }) };
     }
     if (event.kind !== "snapshot" && event.kind !== "change") return event;
@@ -418,8 +418,10 @@ export class Subscription {
     }
   }
 
+  #reader(name) { return reader(this.#columns[name], this.#manner.integers, this.#manner.form); }
+
   async #readPart(part, name) {
-    const read = reader(this.#columns[name], this.#integers);
+    const read = this.#reader(name);
     if (Array.isArray(part)) return part.map(read);
     const [sides, answers] = [{ ...part }, {}];
     for (const side of ["plus", "minus"]) {
@@ -436,7 +438,7 @@ export class View {
   position = null;
   behind = 0;
   #subscription;
-  #integers;
+  #manner; // how rows are told: `integers`, and their `form`
   #single;
   #first; // whether the first answer is told like a change
   #columns = {};
@@ -448,8 +450,8 @@ export class View {
   #waiting = new Set();
   #error;
 
-  constructor(subscription, integers, single, { onPlus, onMinus, onChange, first = false }) {
-    [this.#subscription, this.#integers, this.#single, this.#first] = [subscription, integers, single, first];
+  constructor(subscription, integers, single, { onPlus, onMinus, onChange, first = false, rows: form }) {
+    [this.#subscription, this.#manner, this.#single, this.#first] = [subscription, { integers, form }, single, first];
     if (onPlus) this.onPlus(onPlus);
     if (onMinus) this.onMinus(onMinus);
     if (onChange) this.onChange(onChange);
@@ -503,6 +505,8 @@ export class View {
 
   #copy(name) { return this.#copies[this.#name(name)]; }
 
+  #reader(name) { return reader(this.#columns[name], this.#manner.integers, this.#manner.form); }
+
   #release() {
     for (const waits of this.#waiting) {
       if (this.position?.tx >= waits.tx) waits.resolve();
@@ -538,7 +542,7 @@ export class View {
   #take({ part = 1, last, views, rows }) {
     if (part === 1) this.#coming = mapped(this.#columns, () => new Map());
     for (const [name, some] of Object.entries(views ?? { [this.#name()]: rows })) {
-      const read = reader(this.#columns[name], this.#integers);
+      const read = this.#reader(name);
       for (const row of some) this.#coming[name].set(JSON.stringify(row), read(row));
     }
     if (!last) return {};
@@ -553,7 +557,7 @@ export class View {
     return mapped(event.views ?? { [this.#name()]: event }, ({ plus = [], minus = [], modified }, name) => {
       const copy = this.#copies[name];
       if (this.#views[name]?.constrained) return this.#count(name, plus, minus);
-      const change = readChange({ plus, minus, modified }, reader(this.#columns[name], this.#integers));
+      const change = readChange({ plus, minus, modified }, this.#reader(name));
       for (const row of minus) copy.delete(JSON.stringify(row));
       plus.forEach((row, place) => copy.set(JSON.stringify(row), change.plus[place]));
       return change;
@@ -588,8 +592,15 @@ export class View {
   }
 }
 
-/** How a row that came with its integers as text is read: as "number", "bigint" or "text". */
-export function reader(columns = [], integers) {
+/** How a row that came with its integers as text ("number", "bigint" or "text" is meant) is read, as an array or as one of the `objects`. */
+export function reader(columns = [], integers, form) {
+  const read = cellsReader(columns, integers);
+  if (form !== "objects") return read;
+  const name = namer(columns);
+  return (row) => (Array.isArray(row) ? name(read(row)) : read(row)); // a fact with conditions has names
+}
+
+function cellsReader(columns, integers) {
   const read = { number: Number, bigint: BigInt }[integers];
   const places = read ? columns.map(({ type }) => cellReader(type, read)) : [];
   if (!places.some(Boolean)) return (row) => row;
@@ -630,7 +641,10 @@ export function namer(columns) {
 /** The position that an event leads to. */
 function settled({ tx, left }) { return left ? tx - 1 : tx; }
 
-/** With its rows read, where it has rows and not just their number. */
+/** The same with its digest, if the server has told it, as `from` says it. */
+function marked(event) { return event.digest ? { tx: settled(event), digest: event.digest } : settled(event); }
+
+/** A change with its rows read, where it has rows and not just their number. */
 function readChange(change, read) {
   const result = { ...change };
   for (const side of ["rows", "plus", "minus"]) if (Array.isArray(change[side])) result[side] = change[side].map(read);

@@ -414,14 +414,16 @@ class Contents:
     def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
         """The rows that have one of some values in their columns."""
         self.tables.serve([Search(self.held, frozenset(self.places[column] for column in columns))])
-        encoders = [encoder(type_) for type_ in self.tables.layout.types[self.relation]]
-        where = " AND ".join(f"{quote(self.columns[column])} = ?" for column in columns)
-        sql = f"SELECT {', '.join(map(quote, self.columns))} FROM {self.table} WHERE {where or 'true'}"
-        found: set[Row] = set()
-        for value in values:
-            stored = [e(v) if (e := encoders[column]) else v for column, v in zip(columns, value, strict=True)]
-            found.update(self.tables.decoded(self.relation, self.tables.execute(sql, tuple(stored))))
-        return found
+        encoders = [encoder(self.tables.layout.types[self.relation][column]) for column in columns]
+        stored: Iterable[tuple[Any, ...]] = converted(encoders, values) if any(encoders) else values
+        shown, names = ", ".join(f"r.{quote(column)}" for column in self.columns), [quote(self.columns[column]) for column in columns]
+        if len(values) > FEW and columns:
+            same = " AND ".join(f"r.{name} = l.c{number}" for number, name in enumerate(names))
+            with self._listed(stored, len(columns)) as asked:
+                found = self.tables.execute(f"SELECT {shown} FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}")
+                return set(self.tables.decoded(self.relation, found))
+        sql = f"SELECT {shown} FROM {self.table} AS r WHERE {' AND '.join(f'r.{name} = ?' for name in names) or 'true'}"
+        return {row for cells in stored for row in self.tables.decoded(self.relation, self.tables.execute(sql, tuple(cells)))}
 
     def twice(self, columns: tuple[int, ...]) -> Row | None:
         """Values that several rows have in their columns, if there are any."""
@@ -440,18 +442,24 @@ class Contents:
         listed = self._within(list(rows))
         if not listed:
             return set()
+        same = " AND ".join(f"r.{quote(column)} = l.c{number}" for number, column in enumerate(self.columns))
+        with self._listed(self.tables.encoded(self.relation, listed), self.width) as asked:
+            found = self.tables.execute(f"SELECT l.rowid FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}").fetchall()
+        return {listed[number - 1] for (number,) in found}
+
+    @contextmanager
+    def _listed(self, rows: Iterable[tuple[Any, ...]], width: int) -> Iterator[str]:
+        """A table of rows, as they are stored, that are to be looked up: in its first columns, and numbered as they come."""
         asked = quote(self.asked or "looked_up")
         if not self.asked:
             self._make(asked)
-        same = " AND ".join(f"r.{quote(column)} = l.c{number}" for number, column in enumerate(self.columns))
         with self.tables.together():
-            marks = ", ".join("?" for _ in self.columns)
-            self.tables.connection.executemany(f"INSERT INTO {asked} VALUES ({marks})", self.tables.encoded(self.relation, listed))
-            found = self.tables.execute(f"SELECT l.rowid FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}").fetchall()
+            columns, marks = (", ".join(each) for each in ([f"c{number}" for number in range(width)], ["?"] * width))
+            self.tables.connection.executemany(f"INSERT INTO {asked} ({columns}) VALUES ({marks})", rows)
+            yield asked
             self.tables.execute(f"DELETE FROM {asked}")
         if not self.asked:
             self.tables.execute(f"DROP TABLE {asked}")
-        return {listed[number - 1] for (number,) in found}
 
     def _within(self, rows: list[Row]) -> list[Row]:
         """The rows that lie, by the column the table is sorted by, between its first row and its last: what is numbered as it comes is beyond, and need not be looked up."""
