@@ -131,14 +131,16 @@ def test_a_page_with_many_rows(serve: Serve, page: Page, pages: str) -> None:
         server.tell(insert={"item": [[-1 - number, "new"]]}, delete={"item": [[number, f"item {number}"]]})
     expect(state).to_have_text("60000 rows at transaction 103", timeout=10_000)
     expect(lines.first).to_have_text("-100new")
-    assert lines.count() < 100 and page.locator("tr.plus").count() == lines.count()
+    assert lines.count() < 100
+    server.tell(insert={"item": [[-101, "new"]]}, delete={"item": [[100, "item 100"]]})
+    expect(page.locator("tr.plus").first).to_have_text("-101new")
     page.locator("main").evaluate("one => one.scrollTo(0, one.scrollHeight)")
     expect(lines.last).to_have_text("59999item 59999")
     ends = page.evaluate("['tbody tr:last-child', 'main'].map((one) => document.querySelector(one).getBoundingClientRect().bottom)")
     assert abs(ends[0] - ends[1]) < 2, "the last line is at the end, and can be seen"
     server.tell(delete={"item": rows[1_000:]})
     expect(lines.last).to_have_text("999item 999")
-    expect(state).to_have_text("1000 rows at transaction 104")
+    expect(state).to_have_text("1000 rows at transaction 105")
 
 
 def test_the_page_of_a_server(server: Served, page: Page) -> None:

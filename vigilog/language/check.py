@@ -18,6 +18,7 @@ from vigilog.language.parser import parse
 from vigilog.language.resolve import resolved
 from vigilog.language.safety import check_safety
 from vigilog.language.scope import with_own_targets
+from vigilog.language.slips import NO_NULLS, NULLS
 from vigilog.language.strata import check_stratified, components, dependencies
 from vigilog.language.syntax import Program, Rule, SetOf, names, variables
 from vigilog.language.types import elaborate
@@ -110,5 +111,7 @@ def _warn_single_variables(rule: Rule, findings: Findings) -> None:
                 "single-variable",
                 f"{variable.name} occurs only once in this rule",
                 variable.span,
-                hint=f"write _ if its value does not matter, or _{variable.name.lstrip('?')} to keep the name",
+                hint=NO_NULLS
+                if variable.name.lower() in NULLS
+                else f"write _ if its value does not matter, or _{variable.name.lstrip('?')} to keep the name",
             )

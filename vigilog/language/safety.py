@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from vigilog.core.errors import Finding, Findings
-from vigilog.language.slips import NO_NULLS
+from vigilog.language.slips import NO_NULLS, NULLS
 from vigilog.language.syntax import (
     Aggregate,
     Atom,
@@ -313,7 +313,7 @@ def names_in(aggregate: Aggregate) -> set[str]:
 
 
 def _hint(name: str, rule: Rule) -> str:
-    if name.lower() in ("null", "none"):
+    if name.lower() in NULLS:
         return NO_NULLS
     negated = [literal for literal in rule.body if isinstance(literal, Negation) and name in names(literal)]
     if any(literal.span == literal.literal.span for literal in negated):  # an atom that was taken for a negated one

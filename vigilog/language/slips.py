@@ -26,6 +26,7 @@ QUALIFIERS = ("btree", "brie", "inline", "no_inline", "magic", "no_magic", "over
 DIRECTIVE = ("DECL", "TYPE", "IO_DIRECTIVE", "KEY", "AGGREGATE", "TABLE", "FUNCTION", "PRAGMA", "PLAN")
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "MEAN")
 RULE_FORM = "a rule is written head :- body."
+NULLS = ("null", "none")  # as others write them; here these are names of variables
 NO_NULLS = "there are no nulls: a row without a value is left out, or is in a relation of its own"
 MEAN = "the mean is an aggregate: n = mean y : { e(x, y) }"
 
