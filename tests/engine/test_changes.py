@@ -169,7 +169,9 @@ def test_changes(case: Case, strategy: str, tmp_path: Path) -> None:
             assert applied(database, step.transaction) == step.expect, step.transaction
 
 
-@under([f"{strategy}{budget}" for strategy in WISHES for budget in ("", " recomputed")])
+@pytest.mark.parametrize(
+    ("case", "strategy"), treated(CASES, [f"{name}{budget}" for name in WISHES for budget in ("", " recomputed")]), ids=str
+)
 def test_changes_where_duckdb_evaluates(case: Case, strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if all rows were many: first answers, and recomputing, are DuckDB's."""
     for name in ("ROWS", "RECURSIVE", "NONLINEAR"):
