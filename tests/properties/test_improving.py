@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.improving import improving_changes, improving_programs
 from tests.properties.programs import Facts
+from tests.properties.test_executors_agree import EveryRound
 from tests.properties.test_maintenance import STRATEGY, Rows, expected, stated, states
 from tests.treatments import examples
 from vigilog import reference
 from vigilog.engine.database import Database
+from vigilog.engine.evaluate import evaluate
+from vigilog.executors.duckdb import machine
+from vigilog.executors.duckdb.tail import Pace
 from vigilog.language.check import check
 from vigilog.language.printer import show
 from vigilog.rewriting.passes import rewrite
@@ -60,3 +66,15 @@ def test_what_is_printed_means_the_same(drawn: tuple[str, Facts]) -> None:
     rows: Rows = {name: {*given} for name, given in facts.items()}
     before, after = reference.evaluate(program, rows), reference.evaluate(check(show(rewrite(program))).program, rows)
     assert {name: before[name] for name in program.outputs} == {name: after[name] for name in program.outputs}
+
+
+@examples(40)
+@given(improving_programs(), st.booleans())
+def test_duckdb_agrees_with_the_reference(drawn: tuple[str, Facts], turning: bool) -> None:
+    """Also where it changes engines after each round."""
+    text, facts = drawn
+    program = check(text).program
+    with patch.object(machine, "Pace", EveryRound if turning else Pace):
+        found = evaluate(program, facts, "duckdb")
+    right = reference.evaluate(program, {name: {*given} for name, given in facts.items()})
+    assert {name: found[name] for name in program.outputs} == {name: right[name] for name in program.outputs}

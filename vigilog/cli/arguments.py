@@ -65,7 +65,7 @@ TokenOption = Annotated[
 ]
 NamedOption = Annotated[bool, typer.Option("--named", help="Rows as JSON objects, by the names of their columns.")]
 EngineOption = Annotated[
-    Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), spark, or by size and kind of the input.")
+    Engine, typer.Option("--engine", help="Which executor: embedded (SQLite), duckdb, spark, or by size and kind of the input.")
 ]
 FactsOption = Annotated[Path, typer.Option("-F", "--facts", metavar="FACTS", help="The folder with the input files.", readable=False)]
 ProgramFactsOption = Annotated[

@@ -89,7 +89,13 @@ def check(program: ProgramPath) -> None:
     print(f"{program}: {counted(relations, 'relation')} and {counted(rules, 'rule')}, no errors")
 
 
-@app.command(epilog=examples("vigilog run graph.dl -F facts -D out", "vigilog run graph.dl -D - --engine spark --verbose"))
+@app.command(
+    epilog=examples(
+        "vigilog run graph.dl -F facts -D out",
+        "vigilog run graph.dl -D - --engine spark --verbose",
+        "vigilog run graph.dl --engine duckdb --memory 4000 --spill /data/spilled",
+    )
+)
 def run(
     program: ProgramPath,
     facts: FactsOption = Path(),
