@@ -178,3 +178,13 @@ def test_rows_that_do_not_bound_a_relation_are_refused() -> None:
     text = ".decl d(x: number, y: number) constrained d(x, y) :- x < y. .decl m(x: number, y: number) .decl k(x: number) .output k k(x) :- m(x, y), d(x, y)."
     with pytest.raises(DataError, match="without bounds"):
         Database(check(text).program, {})
+
+
+def test_what_was_only_tried_is_forgotten_with_its_boxes() -> None:
+    """The first transaction is tried only, the second refused, the third kept: ordinary rules read the boxes that are there."""
+    told = {"delete": {"a": [{"args": ["x"], "where": "x = 3"}]}}
+    with Database(check(OVERLAP).program, {"n": [(3,)]}) as db:
+        tried = db.apply(told, dry_run=True)
+        with pytest.raises(DataError):
+            db.apply({**told, "insert": {"n": [["no number"]]}})
+        assert db.apply(told) == tried

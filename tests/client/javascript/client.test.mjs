@@ -486,3 +486,24 @@ describe("a subscription", AT_ONCE, () => {
     assert.deepEqual([tx, since, plus, minus], [3, 0, [["c", "d"]], []]);
   });
 });
+
+describe("constrained views", AT_ONCE, () => {
+  test("a copy counts the facts that cover a row", async (t) => {
+    const { client } = await served(t);
+    const text = ".decl span(x: number) constrained\n.output span\nspan(x) :- x >= 5, x <= 20.\nspan(x) :- x >= 10, x <= 30.\n";
+    await client.call("POST", "v1/definitions", { body: { text } });
+    const view = await client.enroll("span");
+    assert.deepEqual(view.rows(), [{ args: ["x"], where: "x >= 5, x <= 30" }]);
+    const has = () => [4, 5, 12, 13, 30, 31].map((x) => view.has([x]));
+    assert.deepEqual(has(), [false, true, true, true, true, false]);
+    const changes = [];
+    view.onChange(({ plus, minus }) => changes.push([plus, minus]));
+    const { tx } = await client.tell({ delete: { span: [{ args: ["x"], where: "x >= 12, x <= 13" }] }, insert: { span: [[31]] } });
+    await view.waitFor(tx);
+    assert.deepEqual(has(), [false, true, false, false, true, true]);
+    assert.deepEqual(changes, [[[{ args: ["x"], where: "x = 31" }], [{ args: ["x"], where: "x >= 12, x <= 13" }]]]);
+    await view.waitFor((await client.tell({ insert: { span: [[13]] } })).tx);
+    assert.deepEqual(has(), [false, true, false, true, true, true]);
+    assert.deepEqual((await client.ask("span(13)")).rows, [[13]]);
+  });
+});
