@@ -20,6 +20,7 @@ from vigilog.rewriting.demand.queries import MANY_COLUMNS, queries
 from vigilog.rewriting.maintenance.on_demand import on_demand
 from vigilog.rewriting.maintenance.plan import plan
 from vigilog.rewriting.maintenance.strategies.choose import Decision, decide, grouped_relations, kept_relations
+from vigilog.rewriting.paper.cream import cream
 from vigilog.rewriting.paper.maintain import maintain
 from vigilog.rewriting.paper.rederive import rederive
 from vigilog.rewriting.passes import rewrite
@@ -57,7 +58,10 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
             return explain_sql(plain, SparkDialect() if engine == "spark" else SqliteDialect())
         case Show.maintenance:
             made = plan(plain, views, kept_relations(plain, decisions), grouped_relations(plain, decisions))
-            return _sections((on_demand(made) if engine == "spark" else made).sections)
+            sections = (on_demand(made) if engine == "spark" else made).sections
+            declared = {name for section in sections for name in section.program.relations}
+            form = cream(program, views, declared)
+            return _sections(sections, *([form] if form else []))
         case Show.paper:
             return _sections(maintain(plain), _PAPER.format("1"), *notes)
         case Show.external:
