@@ -43,6 +43,12 @@ def embedded(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
     return _vigilog(workload, facts, "embedded", Watch())
 
 
+def bulk(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    from vigilog.executors.watch import Watch
+
+    return _vigilog(workload, facts, "duckdb", Watch())
+
+
 def spark(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
     from vigilog.executors.watch import Watch
 
@@ -61,7 +67,7 @@ def _vigilog(workload: Workload, facts: Facts, engine: str, watch: Watch) -> Out
         rows = evaluation.count(workload.answer)
         seconds = time.perf_counter() - started
         stats = evaluation.stats
-        if engine == "embedded":
+        if engine != "spark":
             return Outcome(seconds, rows, stats.rounds)
         return Outcome(seconds, rows, stats.rounds, stats.statements, stats.spark_jobs)
 
@@ -148,6 +154,7 @@ class Contender:
 
 CONTENDERS = (
     Contender("embedded", "Vigilog embedded", embedded, ours=True),
+    Contender("bulk", "Vigilog on DuckDB", bulk, ours=True),
     Contender("sqlite-counted", "SQLite, counted", sqlite_counted),
     Contender("sqlite-stored", "SQLite, stored", sqlite_stored),
     Contender("duckdb", "DuckDB", duckdb),

@@ -18,6 +18,7 @@ from bench.workloads import Workload, workloads
 
 COLOURS = {
     "embedded": "#0b4f8a",
+    "bulk": "#8a6d0b",
     "sqlite-counted": "#b5d3ea",
     "sqlite-stored": "#79b0d9",
     "duckdb": "#c9b458",
@@ -171,6 +172,10 @@ def judge(chosen: Sequence[Workload], results: Results) -> list[Target]:
             if workload.name.startswith("closure") and (workload.name, peer) in results:
                 other = results[workload.name, peer]
                 targets.append(at_most(f"{workload.name}: embedded ÷ {other.contender.title}", ours.seconds / other.seconds, 1.0, "×"))
+    for workload in chosen:
+        if (workload.name, "duckdb") in results:
+            mine, other = results[workload.name, "bulk"], results[workload.name, "duckdb"]
+            targets.append(at_most(f"{workload.name}: Vigilog on DuckDB ÷ {other.contender.title}", mine.seconds / other.seconds, 1.5, "×"))
     for workload in chosen:
         if (workload.name, "spark") in results:
             targets += _judge_spark(workload, results[workload.name, "spark"], results[workload.name, "spark-loop"])
