@@ -39,13 +39,7 @@ class Ours:
         return self._told(loaded("orders", place, IO="parquet"))
 
     def look(self, look: Look) -> int:
-        from vigilog.core.arrow import to_arrow
-
-        db = self._opened
-        if db.store.is_far(look.view):
-            return int(db.frame(look.view).toArrow().num_rows)
-        declaration = db.program.relations[look.view]
-        return int(to_arrow(declaration.columns, declaration.types, list(db.view(look.view))).num_rows)
+        return int(self._opened.arrow(look.view).num_rows)
 
     def verify(self) -> None:
         found = self._opened.verify()

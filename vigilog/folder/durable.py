@@ -67,6 +67,8 @@ from vigilog.spark.snapshots import Written
 from vigilog.store.file import DataFile, damage
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from vigilog.flows.sinks import Sink
     from vigilog.flows.streams import Stream
     from vigilog.spark.types import DataFrame
@@ -145,7 +147,7 @@ class Durable(FileDatabase):
             made = self.compile(current)
             self.build(made, self._first_rows(made, facts), first=not known)
             if not known:
-                check_keys(self.program, self.base)
+                check_keys(self.program, self.base, self.store.unique)
         if not known:
             self.warnings = self._violated(self.conditions.enforced)
         elif known != text:
@@ -594,6 +596,18 @@ class Durable(FileDatabase):
             return self._nested_frame(name)
         with self.lock, damage(self.file.path):
             return self.store.frame(name)
+
+    def arrow(self, name: str) -> pa.Table:
+        """A view, or a base relation, as an Arrow table, as of now."""
+        from vigilog.core.arrow import to_arrow
+
+        ensure_known(self.program, name)
+        with self.lock, damage(self.file.path):
+            declaration = self.program.relations[name]
+            if self.store.is_far(name):
+                found = self.store.table(self.homes.get(name, name))
+                return found.rename_columns(declaration.columns) if declaration.columns else found
+            return to_arrow(declaration.columns, declaration.types, self.view(name) if name in self.program.outputs else self.rows(name))
 
     def compact(self, relations: Iterable[str] | None = None) -> dict[str, int]:
         """Writes new Parquet snapshots of base relations, by default of all, and swaps them in; gives their numbers of rows."""

@@ -28,13 +28,18 @@ from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.folder.residency import fitting, size
 from vigilog.language.syntax import Program
+from vigilog.planning.layout import Layout
 from vigilog.rewriting.maintenance.plan import plan
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.rewriting.program.relevant import relevant
-from vigilog.spark.session import surviving
-from vigilog.spark.snapshots import Written, folders, read_rows, remove
+from vigilog.spark import direct
+from vigilog.spark.session import on_this_machine, surviving
+from vigilog.spark.snapshots import Spooled, Written, folders, read_rows, remove, spool
+from vigilog.spark.sources import expected
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from vigilog.engine.compiled import Compiled
     from vigilog.executors.spark.bulk import Bulk, Difference
     from vigilog.folder.durable import Durable
@@ -127,6 +132,8 @@ class Large:
         self.db, self.warehouse, self.memory = db, warehouse, memory
         self.grown: dict[str, int] = {}  # how many rows of each large relation have changed since its tail was last looked at,
         self.added: dict[str, int] = {}  # and how many have come to each resident one since it was last counted
+        self.spooled: dict[str, tuple[Spooled, ...]] = {}  # the rows of resident relations, as Spark reads them
+        self.unique: dict[str, tuple[int, ...]] = {}  # keys of relations that hold for what this has just written
         self.looking: set[object] = set()  # who reads a state that may rest on files of before
 
     # -- snapshots
@@ -165,10 +172,16 @@ class Large:
 
     def source(self, relation: str) -> Any:
         """A base relation as Spark can read it: its snapshot and what came since, or its rows if it is resident."""
-        from vigilog.executors.spark.stored import TailedSnapshot
+        from vigilog.executors.spark.stored import LOCAL_ROWS, TailedSnapshot
 
         if relation not in self.db.large:
-            return self.db.rows(relation)
+            home = self.db.homes[relation]
+            if self.db.kept_rows(home) <= LOCAL_ROWS or not on_this_machine() or not self.db.plain.relations[home].attributes:
+                return self.db.rows(relation)
+            columns, types = Layout(self.db.compiled.plain).columns[home], self.db.plain.relations[home].types
+            before = self.spooled.get(relation, ())[-1:]  # frames that were given away may still read it
+            self.spooled[relation] = (*before, spool(columns, types, self.db.views.rows(home)))
+            return TailedSnapshot(self.spooled[relation][-1], Delta())
         found = self.snapshot(relation)
         assert found is not None, "what is not resident has a snapshot"
         tail = self.db.book.since(found[1], [relation]).get(relation, Delta())
@@ -283,22 +296,39 @@ class Large:
 
         Many rows do not come here through the memory of Spark's driver: Spark writes them, sorted as their table is, and they are read few at a time.
         """
+        counted = {place.relation: expected(place) for place in places}
+        here = {place.relation: near for place in places if (near := direct.rows(place, MOST_ROWS)) is not None}
+        if here.keys() == counted.keys() == self._resident(places, counted, others):
+            return dict(here)
         with closing(self._bulk(made)) as bulk:
-            loaded = {place.relation: bulk.load(made.homes[place.relation], place) for place in places}
-            resident = fitting(
-                {**others, **{place.relation: size(place.types, loaded[place.relation].rows) for place in places}}, self.memory
-            )
+            loaded = {place.relation: bulk.load(made.homes[place.relation], place) for place in places if not counted[place.relation]}
+            counted |= {name: found.rows for name, found in loaded.items()}
+            resident = self._resident(places, counted, others)
             begun: dict[str, Iterable[Row] | Written] = {}
             for place in places:
-                name, home, found = place.relation, made.homes[place.relation], loaded[place.relation]
-                if name in resident and found.rows <= MOST_ROWS:
+                name, home, rows = place.relation, made.homes[place.relation], counted[place.relation]
+                stays, found = name in resident, loaded.get(name)
+                if stays and name in here:
+                    begun[name] = here[name]
+                elif found is None:
+                    columns = bulk.frames.layout.columns[home]
+                    key = () if stays else tuple(columns[column] for column in made.program.keys.get(name, ()))
+                    what = "load" if stays else "snapshot-0"
+                    written, unique = bulk.take(home, place, self.warehouse, what, rows, key=key, ordered=stays)
+                    self.unique |= {name: made.program.keys[name]} if unique and name not in made.stated else {}
+                    begun[name] = _passing(place.types, written) if stays else written
+                elif stays and rows <= MOST_ROWS:
                     begun[name] = bulk.sorted(home, found)
-                elif name in resident:
-                    written = bulk.write(home, bulk.ordered(home, found), self.warehouse, "load", found.rows)
-                    begun[name] = _passing(place.types, written.location)
+                elif stays:
+                    begun[name] = _passing(place.types, bulk.write(home, bulk.ordered(home, found), self.warehouse, "load", rows))
                 else:
-                    begun[name] = bulk.write(home, found.exact, self.warehouse, "snapshot-0", found.rows)
+                    begun[name] = bulk.write(home, found.exact, self.warehouse, "snapshot-0", rows)
             return begun
+
+    def _resident(self, places: Sequence[Place], counted: Mapping[str, int], others: Mapping[str, int]) -> frozenset[str]:
+        """The relations of places that fit beside others, of which the sizes are given."""
+        sizes = {place.relation: size(place.types, counted[place.relation]) for place in places}
+        return fitting({**others, **sizes}, self.memory) & sizes.keys()
 
     @surviving()
     def change(
@@ -312,8 +342,14 @@ class Large:
     ) -> Outcome:
         """Changes a relation by what a source has, in one of the ways there are, in one transaction; the position of the source is committed with it."""
         home = self.db.homes[relation]
+        if way != "equal" and (rows := direct.rows(wanted, FEW_ROWS)) is not None:
+            return self.db.take({"insert" if way == "add" else way: {relation: list(rows)}}, kind=kind, source=source)
         with closing(self._bulk()) as bulk:
             current = self.source(relation)
+            if way == "equal" and (delta := bulk.few(home, current, wanted, FEW_ROWS)) is not None:
+                return self.db.take(
+                    {"delete": {relation: list(delta.minus)}, "insert": {relation: list(delta.plus)}}, kind=kind, source=source
+                )
             declaration = self.db.program.relations[relation]
             columns = bulk.frames.layout.columns[home]
             key = [columns[column] for column in self.db.program.keys[relation]] if way in ("upsert", "delete_key") else ()
@@ -399,6 +435,12 @@ class Large:
         with closing(self._bulk()) as bulk:
             return bulk.local(name, sorted(self.db.told_rows(name)))
 
+    @surviving()
+    def table(self, name: str) -> pa.Table:
+        """A view on Spark as an Arrow table, as of now."""
+        assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
+        return self.db.views.distant.table(name)
+
     # -- what verify asks
 
     @surviving()
@@ -443,12 +485,12 @@ class Large:
         return Bulk((made or self.db.compiled).plain, Watch(report=self.db.report))
 
 
-def _passing(types: Sequence[Type], location: str) -> Iterator[Row]:
+def _passing(types: Sequence[Type], written: Written) -> Iterator[Row]:
     """The rows of what Spark wrote, which is removed when they are read."""
     try:
-        yield from read_rows(types, location)
+        yield from read_rows(types, written.location)
     finally:
-        remove(location)
+        remove(written.location)
 
 
 def default_warehouse(folder: Path) -> str:

@@ -160,7 +160,7 @@ def _start() -> SparkSession:
         _configure(active)
         return active
     remote = os.environ.get("SPARK_REMOTE")
-    where = remote or os.environ.get("VIGILOG_SPARK_MASTER") or os.environ.get("MASTER") or "local[*]"
+    where = remote or _stated_master()
     _ensure_answer(where)
     there = process.is_there()
     try:
@@ -311,6 +311,25 @@ def _configure(found: SparkSession) -> None:
     found.conf.set("spark.sql.ansi.enabled", "true")
     found.conf.set("spark.sql.session.timeZone", "UTC")
     found.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
+
+
+def on_this_machine() -> bool:
+    """Whether Spark is, or will be, a process of this machine alone, which sees all its files."""
+    if alive():
+        return _session is not None and not is_remote(_session) and _is_local(str(_session.sparkContext.master))
+    return not os.environ.get("SPARK_REMOTE") and _is_local(_stated_master())
+
+
+def _stated_master() -> str:
+    return os.environ.get("VIGILOG_SPARK_MASTER") or os.environ.get("MASTER") or "local[*]"
+
+
+def _is_local(master: str) -> bool:
+    """
+    >>> _is_local("local[2]"), _is_local("local-cluster[2,1,1024]")
+    (True, False)
+    """
+    return master == "local" or master.startswith("local[")
 
 
 def is_remote(found: SparkSession) -> bool:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.files.place import is_uri
+from vigilog.spark.indexed import IndexedRows, Lazily
 from vigilog.spark.session import cause, session
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 DONE = "_SUCCESS"  # what Spark writes last
+SPOOLED_ROWS = 50_000  # of those that go from this process to Spark, so many are in memory at once
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,33 @@ class Written:
 
     location: str
     rows: int
+
+
+@dataclass(frozen=True)
+class Spooled(Written):
+    """Rows that were written on this machine for a while: they are removed when nobody has this object any more."""
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, shutil.rmtree, self.location, ignore_errors=True)
+
+
+def spool(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row]) -> Spooled:
+    """Distinct rows of this process as Spark on this machine reads them, without ever having all of them in memory."""
+    import pyarrow.parquet as pq
+
+    from vigilog.core.arrow import arrow_schema, to_arrow
+
+    location, given, number = tempfile.mkdtemp(prefix="vigilog-"), iter(rows), 0
+    try:
+        with pq.ParquetWriter(Path(location) / "part-0.parquet", arrow_schema(columns, types)) as file:
+            while part := list(islice(given, SPOOLED_ROWS)):
+                file.write_table(to_arrow(columns, types, part))
+                number += len(part)
+        (Path(location) / DONE).touch()
+    except OSError as reason:
+        shutil.rmtree(location, ignore_errors=True)
+        raise DataError(f"{location} cannot be written ({reason.strerror or reason}); nothing was changed", "disk") from None
+    return Spooled(location, number)
 
 
 def write(frame: DataFrame, warehouse: str, relation: str, what: str) -> Written:
@@ -75,19 +107,31 @@ def read_rows(types: Sequence[Type], location: str) -> Iterator[Row]:
 
 def _tables(location: str) -> Iterator[pa.Table]:
     import pyarrow as pa
+
+    if not is_uri(location):
+        yield from (pa.Table.from_batches([batch]) for batch in batches(location))
+        return
+    reading = session().read.option("parquet.page.verify-checksum.enabled", "true")
+    for part in sorted(reading.parquet(location).inputFiles()):
+        yield reading.parquet(part).toArrow()
+
+
+def batches(location: str) -> Iterator[pa.RecordBatch]:
+    """What was written on this machine, few rows at a time."""
     import pyarrow.parquet as pq
 
-    if is_uri(location):
-        reading = session().read.option("parquet.page.verify-checksum.enabled", "true")
-        for part in sorted(reading.parquet(location).inputFiles()):
-            yield reading.parquet(part).toArrow()
-        return
     if not (Path(location) / DONE).exists():
         raise FileNotFoundError(f"there is no {DONE}")
     for path in sorted(Path(location).glob("*.parquet")):
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches():
-                yield pa.Table.from_batches([batch])
+        with pq.ParquetFile(path, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as file:
+            yield from file.iter_batches()
+
+
+def indexed(types: Sequence[Type], written: Written) -> Lazily | None:
+    """The rows of what was written, to be looked up in this process; None if it is not on this machine."""
+    if is_uri(written.location) or not types:
+        return None
+    return Lazily(lambda: IndexedRows(types, batches(written.location), Path(written.location)))
 
 
 def folders(warehouse: str, relation: str, what: str) -> list[str]:

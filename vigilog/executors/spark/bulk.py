@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from vigilog.core.delta import Delta
 from vigilog.core.values import Row
@@ -61,6 +62,57 @@ class Bulk:
         else:
             minus = _less(old.exact, new.exact) if replacing and old.rows else old.exact.limit(0)
         return self._settled(plus, minus)
+
+    def few(self, relation: str, current: Source, wanted: Place, most: int) -> Delta | None:
+        """What makes a relation equal to a source, by one comparison; None if that are more than `most` rows."""
+        from pyspark.sql import functions as F
+
+        new, old = sources.read(self.frames.session, wanted), keeping.load(self.frames, relation, current).exact
+        self.frames.watch.begin(f"comparing {relation}")
+        columns = [F.col(f"`{name}`") for name in old.columns]
+        given = new.select(*columns, F.lit(True).alias("__new"), F.lit(False).alias("__old"), F.col(sources.REFUSED).alias("__bad"))
+        there = old.select(*columns, F.lit(False).alias("__new"), F.lit(True).alias("__old"), F.lit(False).alias("__bad"))
+        grouped = given.unionAll(there).groupBy(*columns)
+        found = grouped.agg(*(F.bool_or(mark).alias(mark) for mark in ("__new", "__old", "__bad")))
+        asked = found.where((F.col("__new") != F.col("__old")) | F.col("__bad")).limit(most + 1)
+        table = self.frames.act(asked.toArrow)
+        if pc.any(table["__bad"]).as_py():
+            raise self.frames.act(lambda: sources.refusal(self.frames.session, wanted))
+        if table.num_rows > most:
+            return None
+        plus, minus = (table.filter(table[f"__{name}"]).select(list(old.columns)) for name in ("new", "old"))
+        return Delta(*(frozenset(keeping.rows_of(self.frames, relation, part)) for part in (plus, minus)))
+
+    def take(
+        self, relation: str, wanted: Place, warehouse: str, what: str, rows: int, *, key: Sequence[str], ordered: bool
+    ) -> tuple[Written, bool]:
+        """Writes the rows of a source, about so many, as a snapshot; says whether a key tells them apart. If it does, none is there twice, which need not be looked at before they are written."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        frames, observation = self.frames, Observation()
+        frames.watch.begin(f"writing {relation}", rows)
+        found = sources.read(frames.session, wanted).observe(observation, F.count_if(F.col(sources.REFUSED)).alias("refused"))
+        columns = [F.col(f"`{name}`") for name in frames.layout.columns[relation]]
+        plain = found.select(*columns)
+        frame = plain if key else plain.distinct()
+        if ordered:
+            frame = frame.repartitionByRange(rows // PART + 1, *columns).sortWithinPartitions(*columns)
+        written: Written = frames.act(lambda: snapshots.write(frame, warehouse, relation, what))
+        if observation.get["refused"]:
+            snapshots.remove(written.location)
+            raise frames.act(lambda: sources.refusal(frames.session, wanted))
+        if key and self.twice(relation, written, key):
+            snapshots.remove(written.location)
+            return self.take(relation, wanted, warehouse, what, rows, key=(), ordered=ordered)
+        return written, bool(key)
+
+    def twice(self, relation: str, written: Written, key: Sequence[str]) -> bool:
+        """Whether several rows that were written have the same values in some columns."""
+        layout = self.frames.layout
+        frame = snapshots.read(self.frames.session, written, layout.columns[relation], layout.types[relation])
+        grouped = frame.groupBy(*(f"`{name}`" for name in key)).count()
+        return bool(self.frames.act(grouped.where("count > 1").limit(1).toArrow).num_rows)
 
     def without(self, relation: str, current: Source, keys: Place, key: Sequence[str]) -> Difference:
         """From what a relation has to what it has without the rows whose `key` a source of keys has."""

@@ -3,7 +3,7 @@
 Relations of the rules that are not tables are *work relations*. What a rule derives comes to this process while it is little, and goes back as a local relation where Spark joins it; what is much stays
 where it is, with its lineage cut. Rules have read a work relation up to some point; what came since is what they read next. As in the embedded machine, rules of the lowest rank that have something to read
 go first (`rewriting/demand/` says why): all of them are one query and one action. Rules that read nothing but rows that are here need no Spark at all (`local.py`), so of each rank they go first. Rules that
-ask few things of tables run here, too: what they ask is fetched, by one action for all of them (`lookup.py`).
+ask few things of tables run here, too: what they ask is looked up in this process, where the tables are files of this machine, or else fetched, by one action for all of them (`lookup.py`).
 
 A join starts at the rows that are new, which are sent to the tables; tables are never sent around, unless they are small (`planning/select.py`), and never written anew for a change (`rewriting/maintenance/amended.py`).
 """
@@ -253,6 +253,8 @@ class DemandMachine:
 
         fresh = {relation: sum(batch.size for batch in batches) for relation, batches in recent.items()}
         open_ = list(filter(is_open, filter(self._can_hold, steps)))
+        while open_ and self.lookup.fetch_near(COLLECTED_ROWS):
+            open_ = list(filter(is_open, open_))
         if open_ and not refused and self._fetch():
             open_ = list(filter(is_open, open_))
         counts = {target: self._add(target, rows) for target, rows in found.items()}
@@ -261,12 +263,13 @@ class DemandMachine:
         return counts
 
     def _is_here(self, step: _Step, fresh: Mapping[str, int]) -> bool:
-        """Whether a step can run here: what it reads is here, but for what it asks, once, of a table."""
+        """Whether a step can run here: what it reads is here, but for what it asks of tables that can be looked up here, and, once, of another."""
         if not step.near or any(map(self.is_elsewhere, (step.first, step.target, *step.reads))):
             return False
         if not step.tables:
             return True
-        asked = sum(name in step.tables and self.snapshots[name].settled is not None for name in _read(step.rule))
+        far = {name for name in step.tables if self.snapshots[name].settled is not None and self.snapshots[name].near is None}
+        asked = sum(name in far for name in _read(step.rule))
         return asked <= 1 and fresh[step.first] <= COLLECTED_ROWS and self.surprises < MOST_SURPRISES
 
     def _derive(self, step: _Step, recent: Sequence[_Batch], found: dict[str, list[Row]]) -> bool:

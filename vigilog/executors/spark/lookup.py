@@ -36,10 +36,11 @@ class Fetched:
         self.snapshot = snapshot
         self.known: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
         self.wanted: dict[tuple[int, ...], set[Row]] = {}
+        self.many: set[tuple[int, ...]] = set()  # columns by which more rows were asked for than are fetched
 
     def matching(self, columns: tuple[int, ...], key: Row) -> Sequence[Row] | None:
         """The rows that have these values in these columns; None if that is not known yet."""
-        if not columns:
+        if not columns or columns in self.many:
             raise Unbound
         found = self.known.get(columns, {}).get(key)
         if found is None:
@@ -89,13 +90,13 @@ class Lookup:
     def among(self, snapshot: Snapshot, rows: Collection[Row], most: int) -> set[Row]:
         """Those of some rows that a relation has. If it is known by which columns rules will ask, all rows are fetched that have what these rows have there."""
         columns = self.habits.get(snapshot.relation)
-        if columns is None:
+        if columns is None or snapshot.near is not None:
             return among(snapshot, rows)
         return self.having(snapshot, columns, {tuple([row[column] for column in columns]) for row in rows}, most).intersection(rows)
 
     def having(self, snapshot: Snapshot, columns: tuple[int, ...], values: Collection[Row], most: int) -> set[Row]:
         """The rows of a relation that have one of some values in their columns. Up to `most` of them are kept for the rules, too."""
-        if snapshot.settled is None or not columns:
+        if snapshot.settled is None or snapshot.near is not None or not columns:
             return having(snapshot, columns, values)
         if self.size > most:  # of transactions that were refused
             self.forget()
@@ -116,6 +117,26 @@ class Lookup:
                 fetched = self.fetched.setdefault(id(snapshot.settled), Fetched(snapshot))
             self.tables[id(snapshot)] = Table(snapshot, fetched)
         return self.tables[id(snapshot)]
+
+    def fetch_near(self, most: int) -> bool:
+        """Fetches what is wanted of relations that can be looked up in this process, up to `most` rows in all. False if nothing is known now that was not known before."""
+        done = False
+        for fetched in self.fetched.values():
+            near = fetched.snapshot.near
+            before = 0.0 if near is None else near.seconds
+            for columns in [columns for columns in fetched.wanted if near is not None and near.serves(columns)]:
+                assert near is not None, "it serves"
+                done = True
+                found = near.having(columns, fetched.wanted[columns], most - self.size)
+                if found is None:
+                    fetched.many.add(columns)
+                    del fetched.wanted[columns]
+                else:
+                    self.size += len(found)
+                    fetched.take(columns, found)
+            if near is not None:
+                self.frames.watch.started += near.seconds - before  # what is made once is not what the transaction costs
+        return done
 
     def fetch(self, most: int) -> bool:
         """Fetches all that is wanted, by one action. False, and nothing is wanted any more, if that are more than `most` rows."""

@@ -72,6 +72,7 @@ class FrameMachine:
         self.parameters: dict[str, str | float] = {}
         self.component = Component((), (), False)
         self.stale = set(self.relations)  # what is not to be seen as it is now
+        self.query: DataFrame | None = None  # what was left for later
         self.modest = True  # whether few rows have given few so far, where no recursion was
 
     def load(self, relation: str, frame: DataFrame) -> int:
@@ -102,6 +103,10 @@ class FrameMachine:
         """All rows of a relation."""
         return self.frames.sql(f"SELECT * FROM ({self._parts(relation)})", {})
 
+    def asked(self, relation: str) -> DataFrame:
+        """All rows of a relation, or those that were left for later."""
+        return self.whole(relation) if self.query is None else self.query
+
     def here(self, relation: str) -> pa.Table | None:
         """All rows of a relation, if they are on the driver."""
         known = self.relations[relation]
@@ -111,13 +116,28 @@ class FrameMachine:
 
     # -- rounds
 
-    def evaluate(self) -> int:
-        """Computes all relations; gives the number of rounds."""
+    def evaluate(self, later: str | None = None) -> int:
+        """Computes all relations; gives the number of rounds. The rows of one that is needed `later`, when it is asked for, are derived then, unless it is recursive, or another is derived from it."""
         rounds = 0
         for layer in layers(self.layout.program):
-            for component in self._together(layer):
-                rounds += fixpoint(component, self, self.frames.watch, self.layout.program.limits)
+            for component in self._together(layer) if later is None else layer:
+                if component.relations == (later,) and not component.recursive and not self._is_read(component.relations[0]):
+                    self.query = self._query(component)
+                else:
+                    rounds += fixpoint(component, self, self.frames.watch, self.layout.program.limits)
         return rounds
+
+    def _is_read(self, relation: str) -> bool:
+        return any(atom.relation == relation for rule in self.layout.program.rules for atom, _ in dependencies(rule))
+
+    def _query(self, component: Component) -> DataFrame | None:
+        """The rows of the one relation of a component, derived as they are read; None if they are here already."""
+        (relation,) = component.relations
+        texts = self._begin(component)[relation]
+        if not texts:
+            return None
+        columns = ", ".join(f"n{place} AS `{column}`" for place, column in enumerate(self._columns(relation)))
+        return self.frames.sql(f"SELECT {columns} FROM ({self._unknown(relation, texts)})", self.parameters)
 
     def _together(self, layer: Sequence[Component]) -> Iterable[Component]:
         """The components of a layer; those without recursion are taken together where there are few rows, for what an action costs then is the action itself."""
@@ -132,6 +152,19 @@ class FrameMachine:
             yield Component(relations, tuple(rule for component in some for rule in component.rules), False)
 
     def start(self, component: Component) -> int:
+        candidates = self._begin(component)
+        read = {atom.relation for rule in self.rules for atom, _ in dependencies(rule)}
+        fresh = self._settle(candidates, small=self.modest and sum(self.sizes[relation] for relation in read) <= SMALL_ROWS)
+        self.modest &= not self.surprises
+        self.derived += sum(fresh.values())
+        for relation in component.relations if component.recursive else ():
+            self.relations[relation].recent = self.sizes[relation]
+            self._show(relation)
+            self.frames.show(self._recent(relation), self.whole(relation), self.sizes[relation])
+        return sum(self.sizes[relation] for relation in component.relations)
+
+    def _begin(self, component: Component) -> dict[str, list[str]]:
+        """The queries of a component's first round, by relation."""
         self.component = component
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
         self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, component)]
@@ -158,14 +191,7 @@ class FrameMachine:
             candidates[relation].append(f"SELECT * FROM {view}")
         for rule in first:
             candidates[rule.head.relation].append(self._select(rule, None))
-        fresh = self._settle(candidates, small=self.modest and sum(self.sizes[relation] for relation in read) <= SMALL_ROWS)
-        self.modest &= not self.surprises
-        self.derived += sum(fresh.values())
-        for relation in component.relations if component.recursive else ():
-            self.relations[relation].recent = self.sizes[relation]
-            self._show(relation)
-            self.frames.show(self._recent(relation), self.whole(relation), self.sizes[relation])
-        return sum(self.sizes[relation] for relation in component.relations)
+        return candidates
 
     def advance(self) -> int:
         candidates: dict[str, list[str]] = {relation: [] for relation in self.component.relations}

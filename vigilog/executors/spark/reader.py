@@ -47,15 +47,15 @@ def unstored(program: Program, given: Iterable[str]) -> Program:
 
 @contextmanager
 def evaluated(
-    session: SparkSession, program: Program, wanted: Sequence[str], given: Given, watch: Watch, stats: Stats
+    session: SparkSession, program: Program, wanted: Sequence[str], given: Given, watch: Watch, stats: Stats, later: str | None = None
 ) -> Iterator[FrameMachine]:
-    """Relations, with all their rows, from some as they are given. What it costs is added to `stats`."""
+    """Relations, with all their rows, from some as they are given. What it costs is added to `stats`. What is asked for `later` is derived then, if that can be."""
     plain = relevant(unstored(program, given), wanted)
     with _beside(TemporaryViews(session, plain, watch), stats) as frames:
         machine = FrameMachine(frames)
         for name in plain.relations.keys() & given.keys():
             machine.take(name, given[name].exact, given[name].rows)
-        stats.rounds += machine.evaluate()
+        stats.rounds += machine.evaluate(later)
         stats.derived += machine.derived
         yield machine
 
@@ -226,7 +226,7 @@ class SparkReader:
         for name in self.snapshots.keys() & set(relations) - self.moved.keys():
             held = self.snapshots[name]
             settled = None if held.settled is None else self._here(held.settled)
-            self.moved[name] = Snapshot(self.frames, name, held.tail, settled, held.settled_rows)
+            self.moved[name] = Snapshot(self.frames, name, held.tail, settled, held.settled_rows, held.near)
         return {name: self.moved[name] for name in relations if name in self.moved}
 
     def _here(self, frame: DataFrame) -> DataFrame:

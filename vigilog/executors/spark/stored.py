@@ -1,7 +1,7 @@
 """Relations that Spark keeps while transactions change them.
 
-What was settled once is a frame, cached column by column; its lineage is cut, so that a source that changes is not read again. What changed since, the *tail*, is a delta in this process: few rows beside
-many. A tail that has grown is folded in, which settles the relation anew. A relation with few rows is all tail.
+What was settled once is a frame: what was written on this machine, which can be looked up in this process, too (`near`), or else cached column by column; its lineage is cut, so that a source that changes is
+not read again. What changed since, the *tail*, is a delta in this process: few rows beside many. A tail that has grown is folded in, which settles the relation anew. A relation with few rows is all tail.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from vigilog.executors.spark.local import Rows
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.files.place import Place
 from vigilog.spark import snapshots
+from vigilog.spark.indexed import Lazily
 from vigilog.spark.snapshots import Written
 from vigilog.spark.sources import REFUSED, expected, read, refusal, told_by_reader
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 LOCAL_ROWS = 20_000  # a relation with no more rows is kept in this process
 SHORT_TAIL, LONG_TAIL = 20_000, 200_000  # a tail is never folded in below the one, always above the other,
 FOLDED_PART = 100  # and between them when it is more than one row in so many
+MOST_NEAR = 200_000  # so many rows are looked at in this process for what one transaction tells
 _NUMBER = "__number"
 
 
@@ -43,19 +45,28 @@ class TailedSnapshot:
 
 
 class Snapshot:
-    """A relation at one time. It never changes: a change gives another one."""
+    """A relation at one time. It never changes: a change gives another one. `near` has the settled rows, if they can be looked up in this process."""
 
-    def __init__(self, frames: TemporaryViews, relation: str, tail: Delta, settled: DataFrame | None = None, settled_rows: int = 0) -> None:
+    def __init__(
+        self,
+        frames: TemporaryViews,
+        relation: str,
+        tail: Delta,
+        settled: DataFrame | None = None,
+        settled_rows: int = 0,
+        near: Lazily | None = None,
+    ) -> None:
         self.frames, self.relation, self.tail, self.settled, self.settled_rows = frames, relation, tail, settled, settled_rows
+        self.near = near
         self.rows = settled_rows + len(tail.plus) - len(tail.minus)
 
     def on(self, frames: TemporaryViews) -> Snapshot:
         """The same, for another evaluation."""
-        return Snapshot(frames, self.relation, self.tail, self.settled, self.settled_rows)
+        return Snapshot(frames, self.relation, self.tail, self.settled, self.settled_rows, self.near)
 
     def after(self, change: Delta) -> Snapshot:
         """The relation after a net change."""
-        return Snapshot(self.frames, self.relation, self.tail.then(change), self.settled, self.settled_rows)
+        return Snapshot(self.frames, self.relation, self.tail.then(change), self.settled, self.settled_rows, self.near)
 
     @cached_property
     def here(self) -> Rows:
@@ -98,7 +109,9 @@ class Snapshot:
 
     @property
     def overdue(self) -> bool:
-        """Whether the tail has grown so long that it is to be folded in."""
+        """Whether the tail has grown so long that it is to be folded in. What was written is written anew by those who wrote it."""
+        if self.near is not None:
+            return False
         length = len(self.tail.plus) + len(self.tail.minus)
         if self.settled is None:
             return length > LOCAL_ROWS
@@ -117,11 +130,12 @@ def load(frames: TemporaryViews, relation: str, source: Iterable[Row] | Place | 
     frames.watch.begin(f"reading {relation}", _rows_in(source) if frames.watch.report else 0)
     if isinstance(source, TailedSnapshot):
         columns, types = frames.layout.columns[relation], frames.layout.types[relation]
-        written = snapshots.read(frames.session, source.written, columns, types)
         if source.written.rows <= LOCAL_ROWS:
-            rows = frozenset(rows_of(frames, relation, frames.act(written.toArrow)))
+            rows = frozenset(snapshots.read_rows(frames.layout.program.relations[relation].types, source.written.location))
             return Snapshot(frames, relation, Delta(plus=rows).then(source.tail))
-        return Snapshot(frames, relation, source.tail, written.persist(), source.written.rows)
+        written = snapshots.read(frames.session, source.written, columns, types)
+        near = snapshots.indexed(types, source.written)
+        return Snapshot(frames, relation, source.tail, written.persist() if near is None else written, source.written.rows, near)
     if not isinstance(source, Place):
         rows = frozenset(source or ())
         snapshot = Snapshot(frames, relation, Delta(plus=rows))
@@ -179,6 +193,10 @@ def among(snapshot: Snapshot, rows: Collection[Row]) -> set[Row]:
     open_ = [row for row in set(rows) - found if row not in tail.minus]
     if settled is None or not open_:
         return found
+    if snapshot.near is not None:
+        near = snapshot.near.having(range(len(settled.columns)), set(open_), MOST_NEAR)
+        if near is not None:
+            return found.union(near)
     asked = F.broadcast(frames.session.createDataFrame(_numbered(frames, snapshot.relation, open_)))
     matched = settled.alias("s").join(asked.alias("l"), _same(settled.columns)).select(_NUMBER)
     return found | {open_[number] for number in frames.act(matched.toArrow)[_NUMBER].to_pylist()}
@@ -191,6 +209,9 @@ def having(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) 
     found = {row for row in tail.plus if tuple(row[column] for column in columns) in wanted}
     if settled is None or not wanted:
         return found
+    near = snapshot.near.having(columns, wanted, MOST_NEAR) if snapshot.near is not None and columns else None
+    if near is not None:
+        return found.union(near) - tail.minus
     rows = set(rows_of(frames, snapshot.relation, frames.act(sought(snapshot, columns, wanted).toArrow)))
     return found | (rows - tail.minus)
 

@@ -2,7 +2,7 @@
 
 The rules are those of `rewriting/maintenance/external.py`: they find what a view gains and loses from what the base relations gain and lose, reading these before and after. A view that is stored is read, before the
 transaction, where others are derived on demand; what it gains and loses is found in the same way, and then amended to it. Of a view that is counted, the numbers of proofs are stored beside it
-(`rewriting/maintenance/counting.py`), as if they were another view. Where all that grows past a budget, the views are evaluated before and after instead.
+(`rewriting/maintenance/counting.py`), as if they were another view. Where all that grows past a budget of rows, or of time (`guard.py`), the views are evaluated before and after instead.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from vigilog.executors.spark import stored as keeping
 from vigilog.executors.spark.asked import SparkQueries
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.grouped import GroupKeeper, keepers
+from vigilog.executors.spark.guard import Guard
 from vigilog.executors.spark.improved import ImprovedKeeper
 from vigilog.executors.spark.stored import Snapshot, TailedSnapshot
 from vigilog.executors.views import Settle, nothing
@@ -41,6 +42,7 @@ from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark.session import session
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 ENOUGH = 1_000_000  # rows derived on demand for one transaction, if the base relations have fewer, until it is known what recomputing costs
@@ -66,7 +68,7 @@ class SparkViews:
         allowance: Callable[[], Allowance] = Allowance,
     ) -> None:
         self.watch, self.allowance = watch or Watch(), allowance
-        self.budget, self.strict, self.enough = budget, strict, ENOUGH
+        self.budget, self.strict, self.enough, self.guard = budget, strict, ENOUGH, Guard()
         self.watch.begin("starting Spark")
         self._use(plan)
         self.queries = SparkQueries(plan, queries, self.watch)
@@ -129,20 +131,23 @@ class SparkViews:
             self._fold()
             changes = {name: delta for name, delta in changes.items() if delta}
             after = {name: self.snapshots[name].after(delta) for name, delta in changes.items()}
+            base = sum(self.snapshots[name].rows for name in self.external.tables)
             try:
-                turned = self._turn_groups(changes, after)
-                after |= {name: self.snapshots[name].after(delta) for name, delta in turned.items()}
-                moved = {**changes, **turned}
-                given = {states[name].lost: delta.minus for name, delta in moved.items() if name in states}
-                given |= {states[name].gained: delta.plus for name, delta in moved.items() if name in states}
-                found, kept, stored = self._derive(changes, moved, after, given)
+                with self.guard.watching(self.watch, changes, base):
+                    turned = self._turn_groups(changes, after)
+                    after |= {name: self.snapshots[name].after(delta) for name, delta in turned.items()}
+                    moved = {**changes, **turned}
+                    given = {states[name].lost: delta.minus for name, delta in moved.items() if name in states}
+                    given |= {states[name].gained: delta.plus for name, delta in moved.items() if name in states}
+                    found, kept, stored = self._derive(changes, moved, after, given)
             except OverBudget as reason:
                 if self.strict and not self.stored.issuperset(self.rules.derived):
                     raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
+                began = time.perf_counter()
                 after |= self._groups_anew({name: after.get(name, snapshot) for name, snapshot in self.snapshots.items()})
                 moved = {**changes, **self._improved(after)}
                 found, kept, stored = self._recompute(moved, after)
-                self.stats.recomputed = reason.message
+                self.guard.anew, self.stats.recomputed = time.perf_counter() - began, reason.message
             if settle is not nothing and self.queries.queries:  # somebody is told
                 moved |= {name: delta for name, delta in stored.items() if delta}
                 found |= self.queries.changes(moved, self.snapshots, {**after, **kept}, self.allowance(), self.stats)
@@ -265,11 +270,18 @@ class SparkViews:
 
     def rows(self, relation: str) -> set[Row]:
         """All rows of a base relation or a view."""
+        if relation in self.snapshots and self.snapshots[relation].settled is None:
+            return self.snapshots[relation].collect()
+        return set(keeping.rows_of(self.frames, relation, self.table(relation)))
+
+    def table(self, relation: str) -> pa.Table:
+        """All rows of a base relation or a view as an Arrow table. Nothing of a view is kept on the way, unless others are derived from it."""
         with self._working(f"reading {relation}"):
             if relation in self.snapshots:
-                return self.snapshots[relation].collect()
-            with self._evaluated([relation], self.snapshots) as frames:
-                return set(keeping.rows_of(self.frames, relation, self.frames.act(frames[relation].toArrow)))
+                return self.frames.act(self.snapshots[relation].exact.toArrow)
+            rules = self.rules.program
+            with reading.evaluated(self.frames.session, rules, [relation], self.snapshots, self.watch, self.stats, relation) as machine:
+                return self.frames.act(machine.asked(relation).toArrow)
 
     def frame(self, relation: str) -> DataFrame:
         """All rows of a base relation or a view as a frame, which stays as it is."""
