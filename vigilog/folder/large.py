@@ -35,7 +35,6 @@ from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark import direct
 from vigilog.spark.session import on_this_machine, surviving
 from vigilog.spark.snapshots import Spooled, Written, folders, read_rows, remove, spool
-from vigilog.spark.sources import expected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -296,6 +295,8 @@ class Large:
 
         Many rows do not come here through the memory of Spark's driver: Spark writes them, sorted as their table is, and they are read few at a time.
         """
+        from vigilog.spark.sources import expected
+
         counted = {place.relation: expected(place) for place in places}
         here = {place.relation: near for place in places if (near := direct.rows(place, MOST_ROWS)) is not None}
         if here.keys() == counted.keys() == self._resident(places, counted, others):

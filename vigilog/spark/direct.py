@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vigilog.core.arrow import arrow_type, from_arrow
 from vigilog.core.values import Row
 from vigilog.files import reader
 from vigilog.files.place import Place
@@ -23,6 +22,8 @@ def rows(place: Place, most: int) -> Iterator[Row] | None:
     found = _table(place, most)
     if found is None:
         return None
+    from vigilog.core.arrow import from_arrow
+
     return _distinct(from_arrow(place.types, found.sort_by([(name, "ascending") for name in found.column_names])))
 
 
@@ -35,12 +36,16 @@ def _distinct(ordered: Iterator[Row]) -> Iterator[Row]:
 
 
 def _table(place: Place, most: int) -> pa.Table | None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     plain = all(type_.kind in PLAIN for type_ in place.types) and place.types
     if place.format != "parquet" or not place.local or not plain or place.absent or place.blanks or place.skip_nulls:
         return None
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError:
+        return None  # nor is there Spark, which says how to install both
+    from vigilog.core.arrow import arrow_type
+
     parts: list[pa.Table] = []
     left = most
     with suppress(OSError, ValueError):  # of which Arrow's errors are some; Spark will say what is wrong

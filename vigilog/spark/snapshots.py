@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 from vigilog.core.errors import DataError
 from vigilog.core.values import Row, Type
 from vigilog.files.place import is_uri
-from vigilog.spark.indexed import IndexedRows, Lazily
 from vigilog.spark.session import cause, session
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from vigilog.spark.indexed import Lazily
 
 DONE = "_SUCCESS"  # what Spark writes last
 SPOOLED_ROWS = 50_000  # of those that go from this process to Spark, so many are in memory at once
@@ -131,6 +132,8 @@ def indexed(types: Sequence[Type], written: Written) -> Lazily | None:
     """The rows of what was written, to be looked up in this process; None if it is not on this machine."""
     if is_uri(written.location) or not types:
         return None
+    from vigilog.spark.indexed import IndexedRows, Lazily
+
     return Lazily(lambda: IndexedRows(types, batches(written.location), Path(written.location)))
 
 
