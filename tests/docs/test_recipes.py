@@ -94,6 +94,7 @@ RECIPES: dict[str, list[tuple[str, Edit]]] = {
         ("language/grammar.lark", lambda page: after('MEAN: "mean"', 'SPREAD: "spread"')(page.replace("(SUM |", "(SPREAD | SUM |"))),
         ("planning/sqlite.py", entry("AGGREGATES", f'"spread": lambda _, __, target: {DIFFERENCE}')),
         ("planning/sparksql.py", entry("AGGREGATES", f'"spread": Aggregated(lambda _, target: {DIFFERENCE}, SparkDialect.as_it_is)')),
+        ("planning/duckdb.py", entry("AGGREGATES", f'"spread": Aggregated(lambda _, target: {DIFFERENCE}, DuckDbDialect.as_it_is)')),
     ],
     "a source or a format": [
         ("language/options.py", entry("FILES", '"tsv"')),
@@ -127,6 +128,7 @@ docs/language.md lacks reverse
 language/grammar.lark lacks spread
 AGGREGATES in planning/sqlite.py lacks spread
 AGGREGATES in planning/sparksql.py lacks spread
+AGGREGATES in planning/duckdb.py lacks spread
 docs/language.md lacks spread
 ENDINGS in engine/places.py lacks tsv
 COLUMNAR in spark/sources.py lacks tsv

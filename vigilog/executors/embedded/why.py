@@ -18,11 +18,14 @@ from vigilog.core.values import Row
 from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.statements import Source, WorkLayout, expected
 from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.language.improving import Best
 from vigilog.language.printer import show_literal, show_statement
 from vigilog.language.strata import components
 from vigilog.language.syntax import (
+    Aggregate,
     Atom,
     Attribute,
+    Builtin,
     Constant,
     Declaration,
     Literal,
@@ -81,10 +84,22 @@ class Reasoner:
         finally:
             machine.clear()
 
+    def said(self, literal: Literal) -> Literal:
+        """What a proof says of a literal without variables: for a guard, that there is nothing better."""
+        if not (isinstance(literal, Atom) and literal.relation in self.guards):
+            return literal
+        relation, best = self.guards[literal.relation]
+        attribute = self.program.relations[relation].attributes[best.column]
+        value = Variable(attribute.name, attribute.type)
+        ranged = replace(literal, relation=relation, args=(*literal.args[: best.column], value, *literal.args[best.column + 1 :]))
+        return Builtin("=", (literal.args[best.column], Aggregate(best.op, value, (ranged,), attribute.type)))
+
     def _machine(self, relation: str) -> tuple[DemandMachine, Plan, str]:
         if relation not in self.machines:
             asked, question = questions(self.program, relation)
-            read = {name: self.guards.get(name, name) for name in self.program.relations if name not in self.derived}
+            read = {
+                name: self.guards[name][0] if name in self.guards else name for name in self.program.relations if name not in self.derived
+            }
             sources = {name: Source(held, self.tables.layout.tables[held]) for name, held in read.items()}
             machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
             self.machines[relation] = machine, machine.plan([question], self.sizes), question
@@ -137,8 +152,7 @@ class _Search:
     def _instances_of(self, relation: str, number: int) -> Iterator[tuple[Rule, list[Literal]]]:
         for rule in self.rules[relation]:
             for bindings in self.bindings(rule, number):
-                said = (literal for literal in rule.body if not (isinstance(literal, Atom) and literal.relation in self.reasoner.guards))
-                body = [rename_literal(literal, bindings) for literal in said]
+                body = [self.reasoner.said(rename_literal(literal, bindings)) for literal in rule.body]
                 if all(self.earlier(literal, relation, number) for literal in body if isinstance(literal, Atom)):
                     yield rule, body
 
@@ -211,12 +225,14 @@ def provable(program: Program) -> Program:
     return replace(program, rules=tuple(_named(rule) for rule in program.rules))
 
 
-def guarded(program: Program) -> tuple[Program, dict[str, str]]:
-    """A provable program in which relations that keep the best have the rules of their candidates, each with an atom that says that the relation has the row; and the relations that such atoms are of."""
+def guarded(program: Program) -> tuple[Program, dict[str, tuple[str, Best]]]:
+    """A provable program in which relations that keep the best have the rules of their candidates, each with an atom that says that the relation has the row; and the relations that such atoms
+    are of, and what these keep."""
     through = [component for component in components(program) if component.best]
     if not through:
         return program, {}
-    naming, own = Naming(program.relations), frozenset(name for component in through for name in component.relations)
+    naming, kept = Naming(program.relations), {name: best for component in through for name, best in component.best.items()}
+    own = frozenset(name for component in through for name in component.relations)
     guards = {name: naming(name, "kept") for name in sorted(own)}
     rules = [rule for rule in program.rules if rule.head.relation not in own]
     for rule in (rule for component in through for rule in component.candidates.rules):
@@ -224,7 +240,7 @@ def guarded(program: Program) -> tuple[Program, dict[str, str]]:
         rules.append(rule.derive(rule.head, body=(*rule.body, *equalities, replace(row, relation=guards[row.relation]))))
     declarations = (replace(program.relations[name], relation=guard) for name, guard in guards.items())
     made = replace(program, declarations=(*program.declarations, *declarations), rules=tuple(map(_named, rules)))
-    return made, {guard: name for name, guard in guards.items()}
+    return made, {guard: (name, kept[name]) for name, guard in guards.items()}
 
 
 def questions(program: Program, relation: str) -> tuple[Asked, str]:
