@@ -76,13 +76,19 @@ class Log:
         """The transactions after one, up to another. Raises DataError if one is damaged, or missing."""
         last = self.last if until is None else min(until, self.last)
         rows = self.connection.execute(
-            "SELECT tx, at, kind, said, sum FROM vigilog_log WHERE tx > ? AND tx <= ? ORDER BY tx", (since, last)
+            "SELECT tx, at, kind, said, sum, digest FROM vigilog_log WHERE tx > ? AND tx <= ? ORDER BY tx", (since, last)
         )
         number = max(since, self.first)
-        for tx, at, kind, said, total in rows:
+        before = self.digest(number)
+        for tx, at, kind, said, total, digest in rows:
             number += 1
             if tx != number:
                 break
+            if digest and digest != chained(before, said, tx, at, kind):
+                raise DataError(
+                    f"transaction {tx} of the log is damaged: its digest is another; restore a backup (vigilog restore)", "damaged"
+                )
+            before = digest
             yield Entry(tx, at, kind, _unpacked(said, total, f"transaction {tx} of the log", tx, at, kind))
         else:
             if number >= last:

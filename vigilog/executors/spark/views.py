@@ -111,6 +111,7 @@ class SparkViews:
         try:
             self._store(self.stored - stored, most)
             self._fill_groups()
+            self.guard = Guard()  # what another plan took says nothing of this one
         except BaseException:
             self._close_machines()
             self._use(before, machine, groups)
