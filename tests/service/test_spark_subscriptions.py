@@ -63,8 +63,9 @@ def test_first_answers_slices_changes_and_resuming(server: Served) -> None:
             assert both.copy == {"short": truth, "least": set(LEAST)}
             began = whole.tx
             tx = server.tell(insert={"item": [[-1, 7], [-2, 3], [99_999, 7]]}, delete={"item": [[13, 3], [99, 9]]})
-            assert whole.change(LONG) == {"tx": tx, "plus": [[-2, 3], [-1, 7]], "minus": [[13, 3]]}
-            assert slice_.change(LONG) == {"tx": tx, "plus": [[-1, 7]], "minus": []}
+            change = whole.change(LONG)
+            assert change == {"tx": tx, "digest": change["digest"], "plus": [[-2, 3], [-1, 7]], "minus": [[13, 3]]}
+            assert slice_.change(LONG) == {"tx": tx, "digest": change["digest"], "plus": [[-1, 7]], "minus": []}
             later = server.tell(upsert={}, insert={"minimum": [[9, 20]]})
             assert {tuple(row) for row in whole.change(LONG)["plus"]} == {(9, 9), (19, 9)}
             both.change(LONG)
