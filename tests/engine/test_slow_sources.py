@@ -235,7 +235,7 @@ def test_a_refresh_by_itself_that_fails_is_told_by_the_status(tmp_path: Path, se
         assert db.view("now") == {("rome", 1.0)}
         service.values = {"rome": [2.0]}
         Refresher(db).refresh("w")
-        (source,) = db.status().sources  # type: ignore[attr-defined]
+        (source,) = db.status().sources  # type: ignore[attr-defined]  # a folder has a status
         assert not source.stale and source.read_at is not None and db.view("now") == {("rome", 2.0)}
 
 

@@ -39,7 +39,7 @@ def test_proofs_are_counted_as_in_the_paper() -> None:
 
     def counted(rows: set[tuple[str, str, str]]) -> set[tuple[object, ...]]:
         found = reference.evaluate(program, {"tournament": rows})["dominates_proofs"]
-        return {(victor, tuple(beaten), number) for victor, beaten, number in found}  # type: ignore[arg-type]
+        return {(victor, tuple(beaten), number) for victor, beaten, number in found}  # type: ignore[arg-type]  # a set
 
     assert counted(TABLE_2) == {("vader", ("yoda",), 1), ("yoda", ("palpatine",), 1), ("yoda", ("palpatine", "vader"), 1)}
     assert counted(TABLE_2 - {("yoda", "vader", "dagobah")}) == {("vader", ("yoda",), 1), ("yoda", ("palpatine",), 2)}

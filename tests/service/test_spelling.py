@@ -238,13 +238,13 @@ def test_python_follows_rows_with_names(filled: Served) -> None:
             client.tell(upsert={"t": ROWS})
             with client.subscribe("v", named=True, fetch=fetch) as changes:
                 first = next(changes)
-                assert isinstance(first, Snapshot) and {row.s for row in first.rows} == {row[-1] for row in ROWS}  # type: ignore[attr-defined]
+                assert isinstance(first, Snapshot) and {row.s for row in first.rows} == {row[-1] for row in ROWS}  # type: ignore[attr-defined]  # named
                 assert first.rows == set(client.view("v"))
                 with client.enroll("v", named=True, fetch=fetch) as view, client.enroll("v") as plain:
                     tx = client.tell(upsert={"t": [[*ROWS[0][:-1], f"new {fetch}"]]}).tx
                     change = next(changes)
-                    assert isinstance(change, Change) and [row.s for row in change.plus] == [f"new {fetch}"]  # type: ignore[attr-defined]
-                    assert [new.s for _, new in change.modified["v"]] == [f"new {fetch}"]  # type: ignore[attr-defined]
+                    assert isinstance(change, Change) and [row.s for row in change.plus] == [f"new {fetch}"]  # type: ignore[attr-defined]  # named
+                    assert [new.s for _, new in change.modified["v"]] == [f"new {fetch}"]  # type: ignore[attr-defined]  # named
                     assert view.wait_for(tx) and plain.wait_for(tx) and set(view) == set(plain)
                     assert {type(row).__name__ for row in view} == {"v"} and {type(row) for row in plain} == {tuple}
 
@@ -255,7 +255,7 @@ def test_asynchronous_python_follows_rows_with_names(filled: Served) -> None:
             view = await client.enroll("v", named=True)
             async for event in changes:
                 assert isinstance(event, Snapshot) and event.rows == set(view)
-                return {row.s for row in event.rows} & {row.s for row in view}  # type: ignore[attr-defined]
+                return {row.s for row in event.rows} & {row.s for row in view}  # type: ignore[attr-defined]  # named
         raise AssertionError("a first answer comes")
 
     assert asyncio.run(follow()) == {row[-1] for row in ROWS}

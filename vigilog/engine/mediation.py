@@ -144,7 +144,7 @@ class Mediation(Judge):
                 for row in part.minus:
                     del self.updates[relation][row[0]]  # type: ignore[arg-type]  # its id
                 self.updates[relation] |= {row[0]: self._update(relation, row) for row in part.plus}  # type: ignore[misc]
-                self._decide(wanted, relation, [row[0] for row in part.minus if row[2]])  # type: ignore[misc]
+                self._decide(wanted, relation, [row[0] for row in part.minus if row[2]])  # type: ignore[misc]  # its id
         if not wanted.stated and not wanted.out:
             return None
         try:
