@@ -26,7 +26,7 @@ from vigilog.folder.opening import open_program
 from vigilog.language import functors, options, syntax
 from vigilog.language.functors import AGGREGATES, FUNCTORS
 from vigilog.language.parser import parse
-from vigilog.language.syntax import aggregates
+from vigilog.language.parts import aggregates
 from vigilog.planning import dialect, duckdb, sparksql, sqlite
 from vigilog.rewriting.maintenance.strategies import STRATEGIES
 from vigilog.spark import sinks, sources, types

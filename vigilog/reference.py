@@ -17,9 +17,11 @@ from types import MappingProxyType
 
 from vigilog.core.values import Row
 from vigilog.language.improving import Best
+from vigilog.language.parts import names
+from vigilog.language.program import Program
 from vigilog.language.solving import solve, value
 from vigilog.language.strata import components, dependencies
-from vigilog.language.syntax import Program, Rule, names
+from vigilog.language.syntax import Rule
 
 State = dict[str, set[Row]]
 

@@ -14,7 +14,7 @@ from vigilog.core.delta import Delta, net
 from vigilog.core.values import Row
 from vigilog.engine.evaluate import evaluate
 from vigilog.language.check import check
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.external import external
 from vigilog.rewriting.paper.rederive import rederive
 from vigilog.rewriting.sections import Section

@@ -15,8 +15,10 @@ from vigilog.core.delta import Delta, between
 from vigilog.core.values import Row
 from vigilog.engine.transaction import net_changes
 from vigilog.language.conditions import Alert, Trigger, alerts, constraints, triggers
+from vigilog.language.parts import names
+from vigilog.language.program import Program
 from vigilog.language.solving import solve, value
-from vigilog.language.syntax import Program, Rule, names
+from vigilog.language.syntax import Rule
 from vigilog.rewriting.program.separate import as_maintained
 
 State = dict[str, set[Row]]

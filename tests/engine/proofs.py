@@ -11,7 +11,8 @@ from vigilog.core.errors import ProgramError
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show_statement
-from vigilog.language.syntax import Atom, Builtin, Constant, Disjunction, Literal, Negation, Program, Rule, SetOf, Truth
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Builtin, Constant, Disjunction, Literal, Negation, Rule, SetOf, Truth
 from vigilog.rewriting.program.collecting import collect
 
 Rows = Mapping[str, set[tuple[Any, ...]]]

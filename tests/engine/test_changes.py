@@ -33,7 +33,7 @@ from vigilog.files import reader
 from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 from vigilog.language.printer import show
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.strategies import STRATEGIES
 
 CASES = cases(CHANGES)

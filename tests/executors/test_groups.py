@@ -20,7 +20,7 @@ from vigilog.folder.opening import open_program
 from vigilog.folder.verify import verify
 from vigilog.language import functors
 from vigilog.language.check import check
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.groups import grouping
 
 READINGS = """

@@ -22,7 +22,7 @@ from vigilog.files.writer import line_writer
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.passes import rewrite
 
 CASES = cases()

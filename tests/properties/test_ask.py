@@ -15,7 +15,7 @@ from vigilog import reference
 from vigilog.engine.database import Database
 from vigilog.language.check import check
 from vigilog.language.goal import parse_goal
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 LETTERS = {type_: letter for letter, type_ in TYPES.items()}
 PATTERNS = {letter: [*VARIABLES[letter], "_", *CONSTANTS[letter]] for letter in TYPES}

@@ -18,7 +18,7 @@ from vigilog.engine.database import Database
 from vigilog.engine.watch import alerts_json
 from vigilog.folder.opening import open_program
 from vigilog.language.check import check
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.program.separate import as_maintained
 
 EXAMPLES = {"quick": 25, "long": 400}.get(SIZE, 120)

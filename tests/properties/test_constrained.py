@@ -18,7 +18,8 @@ from tests.treatments import examples
 from vigilog.core.values import Row
 from vigilog.language import functors
 from vigilog.language.check import check
-from vigilog.language.syntax import Atom, Builtin, Rule, Variable, names
+from vigilog.language.parts import names
+from vigilog.language.syntax import Atom, Builtin, Rule, Variable
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.facts import parsed_where, where
 from vigilog.mediators.regions import common, joined, minus

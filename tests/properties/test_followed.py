@@ -16,7 +16,7 @@ from vigilog.core.values import Row
 from vigilog.folder.durable import Durable
 from vigilog.language.check import check
 from vigilog.language.goal import Goal, parse_goal
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 
 def answers(program: Program, goal: Goal, base: dict[str, set[Row]]) -> set[Row]:

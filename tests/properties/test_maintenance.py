@@ -15,7 +15,7 @@ from vigilog.engine.database import Database
 from vigilog.executors.embedded.stored import StoredComponent
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.language.check import check
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.strategies import STRATEGIES
 
 STRATEGY = st.sampled_from([*STRATEGIES, "auto"])

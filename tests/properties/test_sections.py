@@ -12,7 +12,8 @@ from vigilog import reference
 from vigilog.core.delta import Delta, between, net
 from vigilog.core.sets import Set
 from vigilog.language.check import check
-from vigilog.language.syntax import Constant, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Constant
 from vigilog.rewriting.demand.queries import queries
 from vigilog.rewriting.maintenance.counting import counting
 from vigilog.rewriting.maintenance.external import external

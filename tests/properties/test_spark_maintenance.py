@@ -19,7 +19,7 @@ from vigilog.engine.database import Database
 from vigilog.executors.spark import demand, reader, stored, temporary
 from vigilog.executors.spark.views import SparkViews
 from vigilog.language.check import check
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.strategies import STRATEGIES
 
 STRATEGY = st.sampled_from([*STRATEGIES])

@@ -17,8 +17,9 @@ from vigilog.core.whynot import WhyNot
 from vigilog.engine.database import Database
 from vigilog.language.check import check
 from vigilog.language.parser import parse
+from vigilog.language.parts import is_fact
 from vigilog.language.printer import show_constant, show_statement
-from vigilog.language.syntax import Atom, Literal, is_fact
+from vigilog.language.syntax import Atom, Literal
 
 
 @examples(12)

@@ -11,7 +11,7 @@ from typing import Any
 from vigilog import reference
 from vigilog.core.delta import Delta
 from vigilog.language.check import check
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.naming import Naming
 
 Rows = dict[str, set[tuple[Any, ...]]]

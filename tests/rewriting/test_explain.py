@@ -20,7 +20,7 @@ from vigilog.engine.database import Database
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show_statement
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.demand.queries import queries
 from vigilog.rewriting.maintenance.external import external
 from vigilog.rewriting.maintenance.plan import plan

@@ -10,7 +10,8 @@ from vigilog import reference
 from vigilog.core.values import Row
 from vigilog.folder.opening import open_program
 from vigilog.language.check import check
-from vigilog.language.syntax import Atom, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom
 from vigilog.rewriting import passes
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.program.unfold import passing, unfold

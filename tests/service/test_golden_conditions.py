@@ -15,7 +15,7 @@ from tests.engine.test_changes import opened, told_lines
 from tests.golden import Case
 from vigilog.core.delta import Delta
 from vigilog.folder.durable import Durable
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.service.app import application
 
 

@@ -13,7 +13,8 @@ from vigilog.core.effect import Effect
 from vigilog.core.reports import Report
 from vigilog.core.values import row_text
 from vigilog.language.conditions import ENFORCED, Alert, Integrity, Trigger, alerts, constraints, rank, told, triggers
-from vigilog.language.syntax import Program, Rule
+from vigilog.language.program import Program
+from vigilog.language.syntax import Rule
 
 
 @dataclass(frozen=True)

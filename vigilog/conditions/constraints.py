@@ -16,7 +16,7 @@ from vigilog.core.proofs import Proof
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row, row_text, sorted_rows
 from vigilog.language.conditions import Integrity, told
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 MOST_ROWS, MOST_PROOFS = 100, 10
 

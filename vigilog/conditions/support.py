@@ -20,7 +20,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from vigilog.language.conditions import ENFORCED, Alert, Integrity, alerts, constraints
-from vigilog.language.syntax import Atom, Declaration, Program, Rule, Variable, Wildcard, names
+from vigilog.language.parts import names
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Declaration, Rule, Variable, Wildcard
 from vigilog.rewriting.maintenance.counting import Bindings, bindings
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.normalize import ways

@@ -19,7 +19,7 @@ from vigilog.core.errors import Refused, counted
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row, sorted_rows
 from vigilog.language.conditions import Trigger
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 Change = dict[str, dict[str, list[Row]]]  # operation, relation, rows
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 Said = dict[str, dict[str, list[Any]]]
 

@@ -12,9 +12,11 @@ from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import Row
 from vigilog.engine.deferred import deferred_program
 from vigilog.engine.extension import Extension, extended
+from vigilog.language.parts import atoms, definitions, is_fact
 from vigilog.language.printer import show_statement
+from vigilog.language.program import Program
 from vigilog.language.strata import components
-from vigilog.language.syntax import Constant, Declaration, Program, atoms, definitions, is_fact
+from vigilog.language.syntax import Constant, Declaration
 from vigilog.rewriting.maintenance.plan import Plan, plan
 from vigilog.rewriting.maintenance.strategies import AUTO, EXTERNAL
 from vigilog.rewriting.maintenance.strategies.choose import Decision, decide, depends_on, grouped_relations, kept_relations

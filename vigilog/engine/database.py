@@ -41,8 +41,9 @@ from vigilog.executors.watch import Report, TooManyRows, Watch
 from vigilog.executors.whynot import why_not
 from vigilog.files.place import Place
 from vigilog.language.goal import goal_of_body, parse_atom, parse_goal
+from vigilog.language.program import Program
 from vigilog.language.strata import components, improved
-from vigilog.language.syntax import Literal, Program
+from vigilog.language.syntax import Literal
 from vigilog.rewriting.maintenance.strategies import COUNTED, EXTERNAL, MATERIALIZED
 from vigilog.rewriting.maintenance.strategies.choose import Decision, depends_on, kept_by_none, recursive_relations
 

@@ -13,7 +13,8 @@ from vigilog.core.values import Row
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.printer import show_statement
-from vigilog.language.syntax import Declaration, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Declaration
 
 
 class Atoms(Protocol):

@@ -25,7 +25,8 @@ from vigilog.files.place import Place
 from vigilog.files.writer import line_writer, staged
 from vigilog.language.check import check
 from vigilog.language.parser import read_program
-from vigilog.language.syntax import Declaration, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Declaration
 from vigilog.rewriting.passes import rewrite
 from vigilog.rewriting.program.relevant import relevant
 

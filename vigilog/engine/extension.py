@@ -11,7 +11,8 @@ from functools import cached_property
 
 from vigilog.core.errors import Finding
 from vigilog.core.values import SYMBOL
-from vigilog.language.syntax import Attribute, Declaration, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Attribute, Declaration
 from vigilog.mediators.program import Mediated, mediated
 from vigilog.rewriting.program.updatable import Told, updatable
 

@@ -19,7 +19,7 @@ from vigilog.engine.extension import Extension
 from vigilog.engine.outcome import Judge
 from vigilog.engine.transaction import Transaction
 from vigilog.executors.views import Views
-from vigilog.language.syntax import Program as Rules
+from vigilog.language.program import Program as Rules
 from vigilog.mediators import boxes
 from vigilog.mediators.asking import answers, counterexample, read_atom, rows
 from vigilog.mediators.canonical import canonical

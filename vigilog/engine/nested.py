@@ -22,7 +22,7 @@ from typing import Any
 from vigilog.core.errors import DataError, did_you_mean
 from vigilog.core.values import SYMBOL, Row, Type
 from vigilog.language.frames.translate import shapes
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.protocol.shapes import Part, Shape, Slot
 
 MOST_NESTED = 5_000_000  # objects, references and values that a nested answer may hold

@@ -10,7 +10,7 @@ from vigilog.core.values import Row, sorted_rows
 from vigilog.engine.database import Database
 from vigilog.files.place import Place
 from vigilog.files.writer import write_file
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 
 class Opened:

@@ -14,7 +14,8 @@ from vigilog.files.formats import format_of
 from vigilog.files.place import Place, is_uri
 from vigilog.language.optional import blank_values
 from vigilog.language.options import OF_SOURCE, check_options
-from vigilog.language.syntax import Directive, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Directive
 
 # How files end that a directive does not name. Text ends as in Soufflé, and all other formats need a name.
 ENDINGS = {"csv": "csv", "json": "jsonl", "parquet": "parquet", "orc": "orc"}

@@ -13,7 +13,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect
 from vigilog.engine.transaction import Lookup, Transaction, net_changes
 from vigilog.executors.views import Views
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 Settle = Callable[[Effect], Effect]
 

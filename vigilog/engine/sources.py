@@ -25,7 +25,8 @@ from vigilog.engine.asking import Answers, Asked, Trying
 from vigilog.engine.outcome import Judge
 from vigilog.engine.transaction import Lookup, Transaction
 from vigilog.executors.views import Views
-from vigilog.language.syntax import Directive, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Directive
 
 MANY = 10_000  # arguments of a Python function that are Spark's workers' to ask with, where Spark keeps the views
 MOST_ROUNDS = 1000  # in which answers lead to new questions, when a database is opened

@@ -14,7 +14,7 @@ from vigilog.core.named import SEQUENCES, in_order
 from vigilog.core.values import Row
 from vigilog.engine.apart import apart
 from vigilog.engine.evaluate import checked_rows, ensure_known, short
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 OPERATIONS = ("delete", "insert", "update", "upsert", "delete_key")
 _FACT = {"args", "where"}

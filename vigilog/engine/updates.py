@@ -17,7 +17,7 @@ from vigilog.core.values import Row
 from vigilog.engine.extension import Extension
 from vigilog.engine.sources import Sources
 from vigilog.engine.transaction import Lookup, Transaction, told_rows
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.mediators.conjunction import Conjunction, with_names
 from vigilog.mediators.facts import parsed_where, where
 from vigilog.rewriting.program.updatable import SAID

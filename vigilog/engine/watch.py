@@ -19,7 +19,7 @@ from vigilog.engine.ticking import refreshed, ticking
 from vigilog.engine.transaction import Transaction, parse_transaction
 from vigilog.language.conditions import alerts
 from vigilog.language.frames.translate import shapes
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 
 def watch(

@@ -14,8 +14,9 @@ from typing import Protocol
 
 from vigilog.core.values import Row
 from vigilog.executors.watch import Watch
+from vigilog.language.parts import is_fact
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Constant, Rule, is_fact
+from vigilog.language.syntax import Atom, Constant, Rule
 
 
 class Machine(Protocol):

@@ -13,7 +13,7 @@ from vigilog.core.extras import DUCKDB
 from vigilog.core.values import Row
 from vigilog.executors.embedded.executor import EmbeddedEvaluation, Unfinished
 from vigilog.executors.watch import Watch
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 if TYPE_CHECKING:
     from vigilog.executors.evaluation import Evaluation

@@ -20,7 +20,8 @@ from vigilog.executors.allowance import Allowance
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.views import Settle, nothing
 from vigilog.language.goal import Goal
-from vigilog.language.syntax import Program, atoms
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.spark import session
 

@@ -9,8 +9,10 @@ from vigilog.conditions.conditions import Conditions, conditions_of
 from vigilog.conditions.support import own_rules
 from vigilog.core.errors import counted
 from vigilog.language.conditions import DEFERRED, ENFORCED, Alert, Integrity
+from vigilog.language.parts import atoms
 from vigilog.language.printer import show_constant
-from vigilog.language.syntax import Atom, Constant, Program, Rule, atoms
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Constant, Rule
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.separate import as_maintained
 from vigilog.rewriting.sections import Section, section, show_sections

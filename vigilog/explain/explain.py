@@ -12,8 +12,8 @@ from vigilog.explain.conditions import explain_conditions
 from vigilog.explain.programs import explain_rules, explain_sql, explain_strata
 from vigilog.explain.show import Show
 from vigilog.language.frames.translate import shapes
+from vigilog.language.program import Program
 from vigilog.language.strata import improved, without_improved
-from vigilog.language.syntax import Program
 from vigilog.planning.sparksql import SparkDialect
 from vigilog.planning.sqlite import SqliteDialect
 from vigilog.rewriting.demand.queries import MANY_COLUMNS, queries

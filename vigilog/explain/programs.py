@@ -7,8 +7,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from vigilog.language.printer import show, show_statement
+from vigilog.language.program import Program
 from vigilog.language.strata import components
-from vigilog.language.syntax import Atom, Program, Rule
+from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.dialect import Dialect
 from vigilog.planning.layout import Layout
 from vigilog.planning.select import Choice, select

@@ -14,7 +14,7 @@ from vigilog.engine.outcome import Outcome
 from vigilog.engine.step import Step
 from vigilog.engine.transaction import Transaction
 from vigilog.files.place import Place
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.store.file import DataFile
 from vigilog.store.log import ChangeEntry, Log
 

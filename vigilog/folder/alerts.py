@@ -16,7 +16,7 @@ from vigilog.core.reports import CEASED, Report
 from vigilog.core.rows import rows_from_json
 from vigilog.core.values import Row, Type
 from vigilog.language.conditions import Alert
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 if TYPE_CHECKING:
     from vigilog.folder.durable import Durable

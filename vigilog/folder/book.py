@@ -20,7 +20,8 @@ from vigilog.engine.proposal import Proposal
 from vigilog.folder.alerts import AlertNotes
 from vigilog.language.check import check
 from vigilog.language.conditions import alerts
-from vigilog.language.syntax import Declaration, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Declaration
 from vigilog.store.file import DataFile
 from vigilog.store.log import ChangeEntry, Log, size
 from vigilog.store.segments import Segments

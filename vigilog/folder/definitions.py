@@ -9,8 +9,9 @@ from vigilog.core.errors import DataError, ProgramError
 from vigilog.engine.evaluate import ensure_known
 from vigilog.language.check import check
 from vigilog.language.parser import parse
+from vigilog.language.program import Program
 from vigilog.language.strata import dependencies
-from vigilog.language.syntax import Directive, Program
+from vigilog.language.syntax import Directive
 from vigilog.language.written import making_room, written
 
 

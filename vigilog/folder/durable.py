@@ -58,7 +58,8 @@ from vigilog.folder.verify import Verified, verify
 from vigilog.language.calls import with_places
 from vigilog.language.conditions import Integrity
 from vigilog.language.goal import parse_goal
-from vigilog.language.syntax import Program, atoms
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
 from vigilog.language.written import kept, read_again
 from vigilog.planning.layout import file_table
 from vigilog.protocol.shapes import Shape

@@ -22,7 +22,7 @@ from vigilog.executors.views import Views
 from vigilog.executors.watch import Report
 from vigilog.folder.backup import SEGMENTS
 from vigilog.folder.book import Book
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.language.written import kept, read_again
 from vigilog.planning.layout import file_table
 from vigilog.rewriting.maintenance.plan import plan

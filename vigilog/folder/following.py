@@ -15,7 +15,7 @@ from vigilog.engine.outcome import Outcome
 from vigilog.engine.places import streams
 from vigilog.engine.watch import delta_json
 from vigilog.folder.durable import Durable
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 LOOK = 0.5  # seconds between two looks whether streams are still there
 

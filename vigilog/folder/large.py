@@ -27,7 +27,7 @@ from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.folder.residency import fitting, size
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.planning.layout import Layout
 from vigilog.rewriting.maintenance.plan import plan
 from vigilog.rewriting.maintenance.strategies.choose import depends_on

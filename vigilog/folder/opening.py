@@ -21,7 +21,7 @@ from vigilog.folder.durable import Durable
 from vigilog.language.calls import with_places
 from vigilog.language.check import check
 from vigilog.language.parser import parse, read_program
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 
 def _placed(program: str | Path | Program, facts: Facts | str | Path | None) -> Program:

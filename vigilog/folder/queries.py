@@ -29,8 +29,10 @@ from vigilog.core.values import Row, Value
 from vigilog.executors.allowance import Allowance, TooDear
 from vigilog.folder.definitions import defined
 from vigilog.language.goal import Goal, parse_goal
+from vigilog.language.parts import names
 from vigilog.language.printer import show
-from vigilog.language.syntax import Atom, Attribute, Constant, Declaration, Directive, Program, Rule, Term, Variable, names
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Attribute, Constant, Declaration, Directive, Rule, Term, Variable
 
 if TYPE_CHECKING:
     from vigilog.folder.durable import Durable

@@ -15,7 +15,7 @@ from vigilog.engine.compiled import Compiled
 from vigilog.engine.proposal import Settle
 from vigilog.engine.transaction import Transaction, check_keys, net_changes
 from vigilog.folder.large import Past
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 if TYPE_CHECKING:
     from vigilog.folder.durable import Durable

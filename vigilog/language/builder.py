@@ -13,31 +13,7 @@ from lark import Token, Transformer, v_args
 from vigilog.core.errors import Findings
 from vigilog.core.spans import Span
 from vigilog.core.values import FLOAT, SYMBOL
-from vigilog.language import refused
-from vigilog.language.syntax import (
-    TESTS,
-    Aggregate,
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Definition,
-    Directive,
-    Disjunction,
-    Functor,
-    Ignored,
-    Literal,
-    Negation,
-    Rule,
-    SetOf,
-    Statement,
-    Term,
-    Truth,
-    TypeDefinition,
-    Variable,
-    Wildcard,
-)
+from vigilog.language import refused, syntax
 from vigilog.language.syntax_errors import SyntaxErrors
 
 MAX_DEPTH = 100
@@ -53,7 +29,7 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", r
 class _Call:
     """`name(args)`: an atom where a literal stands, a functor where a term stands."""
 
-    def __init__(self, name: str, args: tuple[Term, ...], span: Span) -> None:
+    def __init__(self, name: str, args: tuple[syntax.Term, ...], span: Span) -> None:
         self.name, self.args, self.span = name, args, span
 
 
@@ -66,7 +42,7 @@ class _Parenthesis:
     @property
     def tuple(self) -> bool:
         """Whether it may be a tuple."""
-        return len(self.branches) == 1 and all(isinstance(part, Term | _Call | _Parenthesis) for part in self.branches[0])
+        return len(self.branches) == 1 and all(isinstance(part, syntax.Term | _Call | _Parenthesis) for part in self.branches[0])
 
 
 _Branches = tuple[tuple[Any, ...], ...]
@@ -80,32 +56,32 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
         super().__init__()
         self.lock = Lock()
 
-    def _begin(self, name: str, findings: Findings) -> list[Statement]:
+    def _begin(self, name: str, findings: Findings) -> list[syntax.Statement]:
         self.file, self.findings = name, findings
         self.depths: dict[int, tuple[object, int]] = {}  # by identity; the node is kept so that no other takes its id
         self.deep_line = 0
-        self.statements: list[Statement] = []
+        self.statements: list[syntax.Statement] = []
         return self.statements
 
     # -- declarations and directives
 
-    def declaration(self, keyword: Token, relations: list[Token], attributes: list[Attribute] | None, *qualifiers: Token) -> None:
+    def declaration(self, keyword: Token, relations: list[Token], attributes: list[syntax.Attribute] | None, *qualifiers: Token) -> None:
         for relation in relations:
-            if relation in TESTS:
-                rule = f"{' and '.join(TESTS)} are words of the language"
+            if relation in syntax.TESTS:
+                rule = f"{' and '.join(syntax.TESTS)} are words of the language"
                 message = f"{relation} is a test of two symbols, so no relation can be called that"
                 self.findings.error("reserved", message, self._span(relation), rule=rule, hint="take another name")
             kept = tuple(str(qualifier) for qualifier in qualifiers)
-            self.statements.append(Declaration(str(relation), tuple(attributes or ()), kept, self._span(relation)))
+            self.statements.append(syntax.Declaration(str(relation), tuple(attributes or ()), kept, self._span(relation)))
 
     def names_list(self, *relations: Token) -> list[Token]:
         return list(relations)
 
-    def attributes(self, *attributes: Attribute) -> list[Attribute]:
+    def attributes(self, *attributes: syntax.Attribute) -> list[syntax.Attribute]:
         return list(attributes)
 
-    def attribute(self, name: Token, type_name: Token) -> Attribute:
-        return Attribute(str(name), str(type_name), span=self._span(name, type_name))
+    def attribute(self, name: Token, type_name: Token) -> syntax.Attribute:
+        return syntax.Attribute(str(name), str(type_name), span=self._span(name, type_name))
 
     def set_type(self, name: Token, opening: Token, element: Token, closing: Token) -> Token:
         return self._type_token(f"{name}<{element}>", name, closing)
@@ -118,9 +94,11 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
         token.end_line, token.end_column = last.end_line, last.end_column
         return token
 
-    def definition(self, keyword: Token, name: Token, attributes: list[Attribute] | None, _: Token | None, python: Token | None) -> None:
+    def definition(
+        self, keyword: Token, name: Token, attributes: list[syntax.Attribute] | None, _: Token | None, python: Token | None
+    ) -> None:
         said = "" if python is None else self._unescaped(python)
-        self.statements.append(Definition(str(name), tuple(attributes or ()), said, span=self._span(name, python or name)))
+        self.statements.append(syntax.Definition(str(name), tuple(attributes or ()), said, span=self._span(name, python or name)))
 
     def type_name(self, name: Token, precision: Token | None, scale: Token | None) -> Token:
         if precision is None:
@@ -131,25 +109,25 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
         return end
 
     def subtype(self, keyword: Token, name: Token, _: Token, parent: Token) -> None:
-        self.statements.append(TypeDefinition(str(name), (str(parent),), True, self._span(name, parent)))
+        self.statements.append(syntax.TypeDefinition(str(name), (str(parent),), True, self._span(name, parent)))
 
     def union_type(self, keyword: Token, name: Token, *members: Token) -> None:
-        self.statements.append(TypeDefinition(str(name), tuple(map(str, members)), False, self._span(name, members[-1])))
+        self.statements.append(syntax.TypeDefinition(str(name), tuple(map(str, members)), False, self._span(name, members[-1])))
 
     def directive(self, keyword: Token, *directed: tuple[Token, list[tuple[str, str]]]) -> None:
         for relation, options in directed:
-            self.statements.append(Directive(str(keyword)[1:], str(relation), tuple(options), self._span(relation)))
+            self.statements.append(syntax.Directive(str(keyword)[1:], str(relation), tuple(options), self._span(relation)))
 
     def key(self, keyword: Token, relation: Token, columns: list[Token]) -> None:
         options = tuple((str(column), "") for column in columns)
-        self.statements.append(Directive("key", str(relation), options, self._span(relation, columns[-1])))
+        self.statements.append(syntax.Directive("key", str(relation), options, self._span(relation, columns[-1])))
 
     def pragma(self, keyword: Token, key: Token, value: Token | None) -> None:
         said = [keyword, key] if value is None else [keyword, key, value]
-        self.statements.append(Ignored(" ".join(said), self._span(keyword, said[-1])))
+        self.statements.append(syntax.Ignored(" ".join(said), self._span(keyword, said[-1])))
 
     def plan(self, keyword: Token, *orders: str) -> None:
-        self.statements.append(Ignored(f"{keyword} {', '.join(orders)}", self._span(keyword)))
+        self.statements.append(syntax.Ignored(f"{keyword} {', '.join(orders)}", self._span(keyword)))
 
     def order(self, version: Token, *places: Token | None) -> str:
         return f"{version}:({', '.join(place for place in places if place is not None)})"
@@ -163,32 +141,38 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
     def option(self, key: Token, field: Token | None, value: str) -> tuple[str, str]:
         return f"{key}{field or ''}", value
 
-    def table(self, keyword: Token, domain: Token, table: Token, columns: list[Attribute]) -> None:
+    def table(self, keyword: Token, domain: Token, table: Token, columns: list[syntax.Attribute]) -> None:
         options = tuple((column.name, column.type_name) for column in columns)
-        self.statements.append(Directive("table", f"{domain}:{table}", options, self._span(domain, columns[-1])))
+        self.statements.append(syntax.Directive("table", f"{domain}:{table}", options, self._span(domain, columns[-1])))
 
     def function(
-        self, keyword: Token, domain: Token, name: Token, parameters: list[Attribute] | None, _: Token, results: list[Attribute]
+        self,
+        keyword: Token,
+        domain: Token,
+        name: Token,
+        parameters: list[syntax.Attribute] | None,
+        _: Token,
+        results: list[syntax.Attribute],
     ) -> None:
         options = [*((column.name, column.type_name) for column in parameters or ()), ("->", "")]
         options += [(column.name, column.type_name) for column in results]
-        self.statements.append(Directive("function", f"{domain}:{name}", tuple(options), self._span(domain, results[-1])))
+        self.statements.append(syntax.Directive("function", f"{domain}:{name}", tuple(options), self._span(domain, results[-1])))
 
     def option_value(self, value: Token) -> str:
         return self._unescaped(value) if value.type == "STRING" else str(value)
 
     # -- rules
 
-    def fact(self, heads: tuple[Atom, ...]) -> None:
-        self.statements.append(Rule(heads, (), self._span(heads[0], heads[-1])))
+    def fact(self, heads: tuple[syntax.Atom, ...]) -> None:
+        self.statements.append(syntax.Rule(heads, (), self._span(heads[0], heads[-1])))
 
-    def rule(self, heads: tuple[Atom, ...], body: _Branches) -> None:
+    def rule(self, heads: tuple[syntax.Atom, ...], body: _Branches) -> None:
         literals = self._conjoined(self._closed(body))
         last = literals[-1] if literals else heads[-1]
-        self.statements.append(Rule(heads, literals, self._span(heads[0], last)))
+        self.statements.append(syntax.Rule(heads, literals, self._span(heads[0], last)))
 
-    def heads(self, *calls: _Call) -> tuple[Atom, ...]:
-        return tuple(Atom(call.name, call.args, call.span) for call in calls)
+    def heads(self, *calls: _Call) -> tuple[syntax.Atom, ...]:
+        return tuple(syntax.Atom(call.name, call.args, call.span) for call in calls)
 
     def body(self, *branches: tuple[Any, ...]) -> _Branches:
         return branches
@@ -196,35 +180,35 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
     def conjunction(self, *parts: Any) -> tuple[Any, ...]:
         return parts
 
-    def _closed(self, body: _Branches) -> tuple[tuple[Literal, ...], ...]:
+    def _closed(self, body: _Branches) -> tuple[tuple[syntax.Literal, ...], ...]:
         """The branches of a body with every part taken for a literal."""
         return tuple(tuple(literal for part in branch for literal in self._literals(part)) for branch in body)
 
-    def _conjoined(self, branches: tuple[tuple[Literal, ...], ...]) -> tuple[Literal, ...]:
+    def _conjoined(self, branches: tuple[tuple[syntax.Literal, ...], ...]) -> tuple[syntax.Literal, ...]:
         """A body as a conjunction: its only branch, or one disjunction."""
         if len(branches) == 1:
             return branches[0]
         flat = [inner for branch in branches for inner in _flattened(branch)]
-        whole = Disjunction(tuple(flat), self._span(flat[0][0], flat[-1][-1]))
+        whole = syntax.Disjunction(tuple(flat), self._span(flat[0][0], flat[-1][-1]))
         return (self._bounded(whole, [part for branch in flat for part in branch]),)
 
-    def _literals(self, part: Any) -> tuple[Literal, ...]:
+    def _literals(self, part: Any) -> tuple[syntax.Literal, ...]:
         match part:
             case _Call():
                 name, args, span = part.name, part.args, part.span
-                return (self._as_deep(Builtin(name, args, span) if name in TESTS else Atom(name, args, span), args),)
+                return (self._as_deep(syntax.Builtin(name, args, span) if name in syntax.TESTS else syntax.Atom(name, args, span), args),)
             case _Parenthesis():
                 return self._conjoined(self._closed(part.branches))
-            case Disjunction(branches=(alone,)):
+            case syntax.Disjunction(branches=(alone,)):
                 return alone
-            case _ if isinstance(part, Literal):
+            case _ if isinstance(part, syntax.Literal):
                 return (part,)
-            case Constant(value=bool(value), span=span):
-                return (Truth(value, span),)
+            case syntax.Constant(value=bool(value), span=span):
+                return (syntax.Truth(value, span),)
             case _:
                 rule = "a body is made of atoms r(…), their negation !r(…), and comparisons"
                 self.findings.error("syntax", "this term stands where a literal should", self._span(part), rule=rule)
-                return (Truth(True, part.span),)
+                return (syntax.Truth(True, part.span),)
 
     def negation(self, mark: Token, part: Any) -> Any:
         """Negation moves inwards (De Morgan), so that only atoms and tests are ever negated."""
@@ -233,58 +217,58 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
             return literals[0]
         return _Parenthesis(tuple((literal,) for literal in literals), self._span(mark, part))
 
-    def _negated(self, literal: Literal, span: Span) -> Literal:
+    def _negated(self, literal: syntax.Literal, span: Span) -> syntax.Literal:
         match literal:
-            case Negation():
+            case syntax.Negation():
                 return literal.literal
-            case Truth():
-                return Truth(not literal.value, span)
-            case Builtin() if literal.op in _OPPOSITE:
-                return Builtin(_OPPOSITE[literal.op], literal.args, span)
-            case Disjunction():
+            case syntax.Truth():
+                return syntax.Truth(not literal.value, span)
+            case syntax.Builtin() if literal.op in _OPPOSITE:
+                return syntax.Builtin(_OPPOSITE[literal.op], literal.args, span)
+            case syntax.Disjunction():
                 return self._negated_disjunction(literal, span)
-            case SetOf():
+            case syntax.SetOf():
                 rule = "a setof has no empty groups, so where it does not hold it says nothing"
                 hint = "name it as a relation, and negate that"
                 self.findings.error("syntax", "a setof cannot be negated", span, rule=rule, hint=hint)
-                return Truth(True, span)
-            case Atom() | Builtin():
-                return Negation(literal, span)
+                return syntax.Truth(True, span)
+            case syntax.Atom() | syntax.Builtin():
+                return syntax.Negation(literal, span)
             case _:
                 assert_never(literal)
 
-    def _negated_disjunction(self, literal: Disjunction, span: Span) -> Literal:
+    def _negated_disjunction(self, literal: syntax.Disjunction, span: Span) -> syntax.Literal:
         """`!(a, b ; c)` is `(!a ; !b), !c`: a conjunction, given as a disjunction of one branch for the caller to open."""
-        parts: list[Literal] = []
+        parts: list[syntax.Literal] = []
         for branch in literal.branches:
             ways = tuple(self._literals(self._negated(part, span)) for part in branch)
             inner = [part for way in ways for part in way]
-            parts.extend(ways[0] if len(ways) == 1 else (self._bounded(Disjunction(ways, span), inner),))
-        negated: Literal = self._bounded(Disjunction((tuple(parts),), span), parts)
+            parts.extend(ways[0] if len(ways) == 1 else (self._bounded(syntax.Disjunction(ways, span), inner),))
+        negated: syntax.Literal = self._bounded(syntax.Disjunction((tuple(parts),), span), parts)
         return negated
 
     # -- terms
 
-    def comparison(self, left: Any, operator: Token, right: Any) -> Builtin:
+    def comparison(self, left: Any, operator: Token, right: Any) -> syntax.Builtin:
         args = (self._term(left), self._term(right))
-        compared: Builtin = self._as_deep(Builtin(str(operator), args, self._span(left, right)), args)
+        compared: syntax.Builtin = self._as_deep(syntax.Builtin(str(operator), args, self._span(left, right)), args)
         return compared
 
-    def call(self, name: Token, args: tuple[Term, ...] | None) -> _Call:
+    def call(self, name: Token, args: tuple[syntax.Term, ...] | None) -> _Call:
         return _Call(str(name), args or (), self._span(name, args[-1] if args else name))
 
-    def field(self, name: Token, field: Token) -> Term:
+    def field(self, name: Token, field: Token) -> syntax.Term:
         """`row.field`: a variable of its own, until it is known what the row is."""
-        return Variable(f"{name}{field}", span=self._span(name, field))
+        return syntax.Variable(f"{name}{field}", span=self._span(name, field))
 
-    def domain_call(self, domain: Token, name: Token, args: tuple[Term, ...] | None) -> Term:
+    def domain_call(self, domain: Token, name: Token, args: tuple[syntax.Term, ...] | None) -> syntax.Term:
         """`d:f(…)`, which only `in` may have."""
-        built: Term = self._bounded(
-            Functor(f"{domain}:{name}", args or (), span=self._span(domain, args[-1] if args else name)), args or ()
+        built: syntax.Term = self._bounded(
+            syntax.Functor(f"{domain}:{name}", args or (), span=self._span(domain, args[-1] if args else name)), args or ()
         )
         return built
 
-    def operation(self, *parts: Any) -> Term:
+    def operation(self, *parts: Any) -> syntax.Term:
         """`a + b * c …`: operators and operands in turn, joined by precedence, from the left."""
         operands, operators = [parts[0]], list[str]()
 
@@ -299,80 +283,82 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
             operands.append(operand)
         while operators:
             join()
-        joined: Term = operands[0]
+        joined: syntax.Term = operands[0]
         return joined
 
-    def power(self, base: Any, operator: Token, exponent: Any) -> Term:
+    def power(self, base: Any, operator: Token, exponent: Any) -> syntax.Term:
         return self._functor("^", (base, exponent), self._span(base, exponent))
 
-    def unary(self, operator: Token, operand: Any) -> Term:
+    def unary(self, operator: Token, operand: Any) -> syntax.Term:
         span = self._span(operator, operand)
-        if operator == "-" and isinstance(operand, Constant) and _negatable(operand):
-            return Constant(-operand.value, span=span)  # type: ignore[operator]  # a number, see _negatable
+        if operator == "-" and isinstance(operand, syntax.Constant) and _negatable(operand):
+            return syntax.Constant(-operand.value, span=span)  # type: ignore[operator]  # a number, see _negatable
         return self._functor("neg" if operator == "-" else str(operator), (operand,), span)
 
-    def _functor(self, name: str, args: tuple[Any, ...], span: Span) -> Term:
+    def _functor(self, name: str, args: tuple[Any, ...], span: Span) -> syntax.Term:
         inner = tuple(self._term(arg) for arg in args)
-        built: Term = self._bounded(Functor(name, inner, span=span), inner)
+        built: syntax.Term = self._bounded(syntax.Functor(name, inner, span=span), inner)
         return built
 
-    def variable(self, name: Token) -> Term:
+    def variable(self, name: Token) -> syntax.Term:
         if str(name) in refused.VARIABLES:
             self._unsupported(refused.VARIABLES[str(name)], name)
-        return Variable(str(name), span=self._span(name))
+        return syntax.Variable(str(name), span=self._span(name))
 
-    def wildcard(self, token: Token) -> Wildcard:
-        return Wildcard(span=self._span(token))
+    def wildcard(self, token: Token) -> syntax.Wildcard:
+        return syntax.Wildcard(span=self._span(token))
 
-    def integer(self, token: Token) -> Constant:
+    def integer(self, token: Token) -> syntax.Constant:
         text = str(token).lower()
         digits = text.rstrip("u")
         base = {"0x": 16, "0b": 2}.get(digits[:2], 10)
         if len(digits) > 64 + 2:
             self.findings.error("range", "this number is too large for every type", self._span(token), rule="numbers have 64 bits")
-            return Constant(0, span=self._span(token))
-        return Constant(int(digits, base), unsigned=text.endswith("u"), span=self._span(token))
+            return syntax.Constant(0, span=self._span(token))
+        return syntax.Constant(int(digits, base), unsigned=text.endswith("u"), span=self._span(token))
 
-    def floating(self, token: Token) -> Constant:
+    def floating(self, token: Token) -> syntax.Constant:
         exponent = str(token).lower().partition("e")[2]
         if len(exponent.lstrip("+-0")) > 4:
             self.findings.error("range", "this number is too large, or too small, for every type", self._span(token), rule=FLOAT.form)
-            return Constant(Decimal(0), span=self._span(token))
-        return Constant(Decimal(str(token)), span=self._span(token))
+            return syntax.Constant(Decimal(0), span=self._span(token))
+        return syntax.Constant(Decimal(str(token)), span=self._span(token))
 
-    def string(self, token: Token) -> Constant:
-        return Constant(self._unescaped(token), span=self._span(token))
+    def string(self, token: Token) -> syntax.Constant:
+        return syntax.Constant(self._unescaped(token), span=self._span(token))
 
-    def truth(self, token: Token) -> Constant:
-        return Constant(token.type == "TRUE", span=self._span(token))
+    def truth(self, token: Token) -> syntax.Constant:
+        return syntax.Constant(token.type == "TRUE", span=self._span(token))
 
     def keyword_call(self, operator: Token, *args: Any) -> _Call:
         return _Call(str(operator), self.arguments(*args), self._span(operator, args[-1]))
 
-    def setof(self, keyword: Token, target: Any, body: Any, result: Any) -> SetOf:
+    def setof(self, keyword: Token, target: Any, body: Any, result: Any) -> syntax.SetOf:
         term, literals = self._term(target), self._literals(body)
-        if any(isinstance(literal, Negation | Builtin | Truth) for literal in literals) and not isinstance(body, _Parenthesis):
+        if any(isinstance(literal, syntax.Negation | syntax.Builtin | syntax.Truth) for literal in literals) and not isinstance(
+            body, _Parenthesis
+        ):
             rule = "a setof ranges over an atom, over another setof, or over a body in parentheses"
             self.findings.error("syntax", "a setof cannot range over this alone", self._span(body), rule=rule)
-        made = SetOf(term, literals, self._term(result), self._span(keyword, result))
-        bounded: SetOf = self._bounded(made, (term, *literals))
+        made = syntax.SetOf(term, literals, self._term(result), self._span(keyword, result))
+        bounded: syntax.SetOf = self._bounded(made, (term, *literals))
         return bounded
 
-    def count(self, operator: Token, body: tuple[Literal, ...]) -> Term:
-        built: Term = self._bounded(Aggregate("count", None, body, span=self._span(operator, body[-1])), body)
+    def count(self, operator: Token, body: tuple[syntax.Literal, ...]) -> syntax.Term:
+        built: syntax.Term = self._bounded(syntax.Aggregate("count", None, body, span=self._span(operator, body[-1])), body)
         return built
 
-    def aggregate(self, operator: Token, target: Any, body: tuple[Literal, ...]) -> Term:
+    def aggregate(self, operator: Token, target: Any, body: tuple[syntax.Literal, ...]) -> syntax.Term:
         inner = self._term(target)
         span = self._span(operator, body[-1])
-        built: Term = self._bounded(Aggregate(str(operator), inner, body, span=span), (inner, *body))
+        built: syntax.Term = self._bounded(syntax.Aggregate(str(operator), inner, body, span=span), (inner, *body))
         return built
 
-    def braces(self, body: Any) -> tuple[Literal, ...]:
+    def braces(self, body: Any) -> tuple[syntax.Literal, ...]:
         return self._literals(body) if isinstance(body, _Call) else self._conjoined(self._closed(body))
 
     def parenthesis(self, body: _Branches) -> Any:
-        if len(body) == 1 and len(body[0]) == 1 and isinstance(body[0][0], Term | _Call | _Parenthesis):
+        if len(body) == 1 and len(body[0]) == 1 and isinstance(body[0][0], syntax.Term | _Call | _Parenthesis):
             return body[0][0]
         found = _Parenthesis(body, self._span(body[0][0], body[-1][-1]))
         if found.tuple:
@@ -380,30 +366,30 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
         found.branches = self._closed(body)
         return self._as_deep(found, [part for branch in found.branches for part in branch])
 
-    def set_literal(self, brace: Token, args: tuple[Term, ...] | None) -> Term:
+    def set_literal(self, brace: Token, args: tuple[syntax.Term, ...] | None) -> syntax.Term:
         return self._functor("{}", args or (), self._span(brace, args[-1] if args else brace))
 
-    def adding(self, element: Any, rest: Any) -> Term:
+    def adding(self, element: Any, rest: Any) -> syntax.Term:
         return self._functor("{|}", (element, rest), self._span(element, rest))
 
-    def arguments(self, *args: Any) -> tuple[Term, ...]:
+    def arguments(self, *args: Any) -> tuple[syntax.Term, ...]:
         return tuple(self._term(arg) for arg in args)
 
-    def _term(self, part: Any) -> Term:
+    def _term(self, part: Any) -> syntax.Term:
         match part:
             case _Call():
                 if part.name in refused.FUNCTORS:
                     self._unsupported(refused.FUNCTORS[part.name], part)
-                built: Term = self._bounded(Functor(part.name, part.args, span=part.span), part.args)
+                built: syntax.Term = self._bounded(syntax.Functor(part.name, part.args, span=part.span), part.args)
                 return built
             case _Parenthesis(tuple=True, branches=(parts,)):
                 return self._functor("()", parts, part.span)
-            case _ if isinstance(part, Term):
+            case _ if isinstance(part, syntax.Term):
                 return part
             case _:
                 rule = "terms are variables, constants and what is computed from them"
                 self.findings.error("syntax", "this literal stands where a term should", self._span(part), rule=rule)
-                return Wildcard(span=part.span)
+                return syntax.Wildcard(span=part.span)
 
     def _as_deep(self, literal: Any, args: Iterable[Any]) -> Any:
         """The literal, known to nest as deep as its arguments do."""
@@ -427,7 +413,7 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
                 rule=f"terms and parentheses nest at most {MAX_DEPTH} levels",
                 hint="name a part of it by a relation or a variable of its own",
             )
-        return Constant(0, span=node.span) if isinstance(node, Term) else Truth(True, node.span)
+        return syntax.Constant(0, span=node.span) if isinstance(node, syntax.Term) else syntax.Truth(True, node.span)
 
     def _unescaped(self, token: Token) -> str:
         def character(found: re.Match[str]) -> str:
@@ -454,12 +440,12 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
 _OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-def _flattened(branch: tuple[Literal, ...]) -> tuple[tuple[Literal, ...], ...]:
+def _flattened(branch: tuple[syntax.Literal, ...]) -> tuple[tuple[syntax.Literal, ...], ...]:
     """`a ; (b ; c)` is `a ; b ; c`."""
-    return branch[0].branches if len(branch) == 1 and isinstance(branch[0], Disjunction) else (branch,)
+    return branch[0].branches if len(branch) == 1 and isinstance(branch[0], syntax.Disjunction) else (branch,)
 
 
-def _negatable(constant: Constant) -> bool:
+def _negatable(constant: syntax.Constant) -> bool:
     return (
         isinstance(constant.value, int | Decimal) and not isinstance(constant.value, bool) and not constant.unsigned and constant.value >= 0
     )

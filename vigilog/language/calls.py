@@ -17,29 +17,11 @@ from vigilog.core.spans import Span
 from vigilog.core.values import BOOLEAN
 from vigilog.domains.domain import Domain, DomainError, Signature
 from vigilog.domains.opening import located, opened
+from vigilog.language import syntax
+from vigilog.language.parts import names, subterms, terms, variables
 from vigilog.language.printer import show_statement
+from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by
-from vigilog.language.syntax import (
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Directive,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    Wildcard,
-    names,
-    subterms,
-    terms,
-    variables,
-)
 
 
 @dataclass(frozen=True)
@@ -48,18 +30,18 @@ class Call:
 
     relation: str
     demand: str
-    args: tuple[Term, ...]
-    results: tuple[Term, ...]
+    args: tuple[syntax.Term, ...]
+    results: tuple[syntax.Term, ...]
     negated: bool
     span: Span
 
     @property
-    def atom(self) -> Atom:
-        return Atom(self.relation, (*self.args, *self.results), self.span)
+    def atom(self) -> syntax.Atom:
+        return syntax.Atom(self.relation, (*self.args, *self.results), self.span)
 
     @property
-    def literal(self) -> Literal:
-        return Negation(self.atom, self.span) if self.negated else self.atom
+    def literal(self) -> syntax.Literal:
+        return syntax.Negation(self.atom, self.span) if self.negated else self.atom
 
 
 def with_places(program: Program, facts: Path, beside: Path) -> Program:
@@ -67,7 +49,7 @@ def with_places(program: Program, facts: Path, beside: Path) -> Program:
     if not program.directed("domain"):
         return program
 
-    def placed(one: Directive) -> Directive:
+    def placed(one: syntax.Directive) -> syntax.Directive:
         return (
             replace(one, options=tuple(located(one.option.get("kind", ""), one.option, facts, beside).items()))
             if one.kind == "domain"
@@ -89,7 +71,7 @@ ARITHMETIC = {"arith:plus": "+", "arith:minus": "-", "arith:times": "*"}
 ORDER = {"arith:great": ">", "arith:greater": ">", "arith:less": "<"}
 
 
-def _with_arithmetic(rule: Rule) -> Rule:
+def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
     """The rule in which the built-in domain `arith` is what it says: sums, and numbers greater or less than another, of which there is no end.
 
     >>> from vigilog.language.parser import parse
@@ -98,29 +80,29 @@ def _with_arithmetic(rule: Rule) -> Rule:
     'p(x, y) :- q(x), y = x + 1, y > x.'
     """
 
-    def said(literal: Literal) -> Literal:
+    def said(literal: syntax.Literal) -> syntax.Literal:
         match literal:
-            case Atom(relation="in", args=(result, Functor(name=name, args=(left, right)))) if name in ARITHMETIC:
-                return Builtin("=", (result, Functor(ARITHMETIC[name], (left, right), span=literal.span)), literal.span)
-            case Atom(relation="in", args=(result, Functor(name=name, args=(other,)))) if name in ORDER:
-                return Builtin(ORDER[name], (result, other), literal.span)
+            case syntax.Atom(relation="in", args=(result, syntax.Functor(name=name, args=(left, right)))) if name in ARITHMETIC:
+                return syntax.Builtin("=", (result, syntax.Functor(ARITHMETIC[name], (left, right), span=literal.span)), literal.span)
+            case syntax.Atom(relation="in", args=(result, syntax.Functor(name=name, args=(other,)))) if name in ORDER:
+                return syntax.Builtin(ORDER[name], (result, other), literal.span)
             case _:
                 return literal
 
     return (
         replace(rule, body=tuple(map(said, rule.body)))
-        if any(isinstance(part, Atom) and part.relation == "in" for part in rule.body)
+        if any(isinstance(part, syntax.Atom) and part.relation == "in" for part in rule.body)
         else rule
     )
 
 
-def _all_terms(rule: Rule) -> Iterator[Term]:
+def _all_terms(rule: syntax.Rule) -> Iterator[syntax.Term]:
     for term in terms(rule):
         yield from subterms(term, into_aggregates=True)
 
 
-def _is_call(term: Term) -> bool:
-    return isinstance(term, Functor) and ":" in term.name
+def _is_call(term: syntax.Term) -> bool:
+    return isinstance(term, syntax.Functor) and ":" in term.name
 
 
 class _Calls:
@@ -128,9 +110,9 @@ class _Calls:
         self.program, self.findings = program, findings
         self.taken = set(program.relations)
         self.declared: dict[tuple[str, ...], Call] = {}
-        self.declarations: list[Declaration] = []
-        self.directives: list[Directive] = []
-        self.rules: list[Rule] = []
+        self.declarations: list[syntax.Declaration] = []
+        self.directives: list[syntax.Directive] = []
+        self.rules: list[syntax.Rule] = []
         self.domains: dict[str, Domain] = {}
 
     def resolved(self) -> Program:
@@ -148,11 +130,11 @@ class _Calls:
 
     # -- a rule
 
-    def _rule(self, rule: Rule) -> Rule:
+    def _rule(self, rule: syntax.Rule) -> syntax.Rule:
         rows: dict[str, tuple[str, ...]] = {}  # variables that stand for rows, with their fields
         for literal in rule.body:
             match literal:
-                case Atom(relation="in", args=(Variable(name=name), Functor() as call)) if _is_call(call):
+                case syntax.Atom(relation="in", args=(syntax.Variable(name=name), syntax.Functor() as call)) if _is_call(call):
                     signature = self._signature(call)[2]
                     if signature.row:
                         rows[name] = tuple(field for field, _ in signature.results)
@@ -164,9 +146,9 @@ class _Calls:
         calls: dict[int, Call] = {}
         for index, literal in enumerate(body):
             match literal:
-                case Atom(relation="in", args=(result, Functor() as call)) if _is_call(call):
+                case syntax.Atom(relation="in", args=(result, syntax.Functor() as call)) if _is_call(call):
                     calls[index] = self._call(call, result, mentioned, negated=False)
-                case Negation(literal=Atom(relation="in", args=(result, Functor() as call))) if _is_call(call):
+                case syntax.Negation(literal=syntax.Atom(relation="in", args=(result, syntax.Functor() as call))) if _is_call(call):
                     calls[index] = self._call(call, result, mentioned, negated=True)
                 case _ if any(_is_call(inner) for term in terms(literal) for inner in subterms(term, into_aggregates=True)):
                     hint = "name the part with the call as a relation of its own"
@@ -177,7 +159,7 @@ class _Calls:
         self._demand(rule, body, calls)
         return replace(rule, body=tuple(calls[index].literal if index in calls else literal for index, literal in enumerate(body)))
 
-    def _check_fields(self, rule: Rule, rows: dict[str, tuple[str, ...]]) -> None:
+    def _check_fields(self, rule: syntax.Rule, rows: dict[str, tuple[str, ...]]) -> None:
         for variable in variables(rule, into_aggregates=True):
             row, dot, field = variable.name.partition(".")
             if dot and row not in rows:
@@ -186,14 +168,14 @@ class _Calls:
                 hint = did_you_mean(field, rows[row]) or f"its fields are {', '.join(rows[row])}"
                 self.findings.error("unknown-field", f"{row} has no field {field}", variable.span, hint=hint)
 
-    def _compared(self, literal: Literal, rows: dict[str, tuple[str, ...]]) -> tuple[Literal, ...]:
+    def _compared(self, literal: syntax.Literal, rows: dict[str, tuple[str, ...]]) -> tuple[syntax.Literal, ...]:
         """A comparison of two rows, field by field."""
         match literal:
-            case Builtin(op="=" | "!=", args=(Variable(name=one), Variable(name=two))) if one in rows and two in rows:
+            case syntax.Builtin(op="=" | "!=", args=(syntax.Variable(name=one), syntax.Variable(name=two))) if one in rows and two in rows:
                 pairs = [
-                    Builtin(
+                    syntax.Builtin(
                         literal.op,
-                        (Variable(f"{one}.{field}", span=literal.span), Variable(f"{two}.{field}", span=literal.span)),
+                        (syntax.Variable(f"{one}.{field}", span=literal.span), syntax.Variable(f"{two}.{field}", span=literal.span)),
                         literal.span,
                     )
                     for field in rows[one]
@@ -201,33 +183,35 @@ class _Calls:
                 ]
                 if literal.op == "=" or len(pairs) == 1:
                     return tuple(pairs)
-                return (Disjunction(tuple((pair,) for pair in pairs), literal.span),)
+                return (syntax.Disjunction(tuple((pair,) for pair in pairs), literal.span),)
             case _:
                 return (literal,)
 
-    def _deferred(self, rule: Rule) -> Rule:
+    def _deferred(self, rule: syntax.Rule) -> syntax.Rule:
         """A rule whose calls are made when its relation is asked for (W_P): what stands beside them is a relation of its own, and is kept; the rest is remembered as a rule over it."""
         beside = tuple(part for part in rule.body if not any(_is_call(inner) for term in terms(part) for inner in subterms(term)))
         known = grounded_by(beside, set(), names(rule))
-        kept = tuple(part for part in beside if isinstance(part, Atom) or _decided(part, known, names(rule)))
-        rest = tuple(part for part in rule.body if not isinstance(part, Atom) or part not in kept)
+        kept = tuple(part for part in beside if isinstance(part, syntax.Atom) or _decided(part, known, names(rule)))
+        rest = tuple(part for part in rule.body if not isinstance(part, syntax.Atom) or part not in kept)
         wanted = names(rule.heads[0]).union(*map(names, rest))
         columns: dict[str, str] = {}  # the variables of atoms that the rest needs, with their types
         for part in kept:
-            if isinstance(part, Atom) and part.relation in self.program.relations:
+            if isinstance(part, syntax.Atom) and part.relation in self.program.relations:
                 for arg, attribute in zip(part.args, self.program.relations[part.relation].attributes, strict=False):
-                    if isinstance(arg, Variable) and arg.name in wanted:
+                    if isinstance(arg, syntax.Variable) and arg.name in wanted:
                         columns.setdefault(arg.name, attribute.type_name)
-        shared = tuple(Variable(name, span=rule.span) for name in columns)
+        shared = tuple(syntax.Variable(name, span=rule.span) for name in columns)
         atoms = self._free(f"{rule.heads[0].relation}_atoms")
         self.declarations.append(
-            Declaration(atoms, tuple(Attribute(name, type_, span=rule.span) for name, type_ in columns.items()), (), rule.span)
+            syntax.Declaration(
+                atoms, tuple(syntax.Attribute(name, type_, span=rule.span) for name, type_ in columns.items()), (), rule.span
+            )
         )
-        whole = replace(rule, body=(Atom(atoms, shared, rule.span), *rest))
+        whole = replace(rule, body=(syntax.Atom(atoms, shared, rule.span), *rest))
         self.directives.append(
-            Directive("deferred", rule.heads[0].relation, (("atoms", atoms), ("rule", show_statement(whole))), rule.span)
+            syntax.Directive("deferred", rule.heads[0].relation, (("atoms", atoms), ("rule", show_statement(whole))), rule.span)
         )
-        return replace(rule, heads=(Atom(atoms, shared, rule.span),), body=kept)
+        return replace(rule, heads=(syntax.Atom(atoms, shared, rule.span),), body=kept)
 
     # -- a call
 
@@ -246,36 +230,40 @@ class _Calls:
             self.domains[name] = opened(name, said[name].option, stated)
         return self.domains[name]
 
-    def _signature(self, call: Functor) -> tuple[str, tuple[str, ...], Signature]:
+    def _signature(self, call: syntax.Functor) -> tuple[str, tuple[str, ...], Signature]:
         """The function of a call, its fixed arguments, and what it takes and gives."""
         name, _, function = call.name.partition(":")
         domain = self._domain(name)
         number = domain.fixed(function)
         fixed = call.args[:number]
-        if len(fixed) < number or not all(isinstance(arg, Constant) and isinstance(arg.value, str) for arg in fixed):
+        if len(fixed) < number or not all(isinstance(arg, syntax.Constant) and isinstance(arg.value, str) for arg in fixed):
             raise DomainError(name, f"{function} takes {number} texts first, which the program states")
-        texts = tuple(str(arg.value) for arg in fixed if isinstance(arg, Constant))
+        texts = tuple(str(arg.value) for arg in fixed if isinstance(arg, syntax.Constant))
         signature = domain.signature(function, texts)
         if len(call.args) - number != len(signature.parameters):
             wanted = ", ".join([*(repr(text) for text in texts), *(f"{column}: {type_}" for column, type_ in signature.parameters)])
             raise DomainError(name, f"{function} takes {wanted or 'nothing'}, and {len(call.args)} arguments stand here")
         return function, texts, signature
 
-    def _call(self, call: Functor, result: Term, mentioned: set[str], *, negated: bool) -> Call:
+    def _call(self, call: syntax.Functor, result: syntax.Term, mentioned: set[str], *, negated: bool) -> Call:
         function, fixed, signature = self._signature(call)
         known = self._declared(call.name.partition(":")[0], function, fixed, signature, call.span)
         args = call.args[len(fixed) :]
-        results: tuple[Term, ...]
-        if isinstance(result, Wildcard):
-            results = tuple(Wildcard(span=call.span) for _ in signature.results)
+        results: tuple[syntax.Term, ...]
+        if isinstance(result, syntax.Wildcard):
+            results = tuple(syntax.Wildcard(span=call.span) for _ in signature.results)
         elif signature.row:
-            if not isinstance(result, Variable) or negated:
+            if not isinstance(result, syntax.Variable) or negated:
                 raise DomainError(call.name.partition(":")[0], f"{function} gives rows, which in(x, …) names by a variable")
             fields = (f"{result.name}.{field}" for field, _ in signature.results)
-            results = tuple(Variable(field, span=call.span) if field in mentioned else Wildcard(span=call.span) for field in fields)
+            results = tuple(
+                syntax.Variable(field, span=call.span) if field in mentioned else syntax.Wildcard(span=call.span) for field in fields
+            )
         else:
-            truth = signature.results[0][1] == BOOLEAN and isinstance(result, Constant) and result.value in (0, 1)
-            results = (Constant(bool(result.value), span=result.span),) if truth and isinstance(result, Constant) else (result,)
+            truth = signature.results[0][1] == BOOLEAN and isinstance(result, syntax.Constant) and result.value in (0, 1)
+            results = (
+                (syntax.Constant(bool(result.value), span=result.span),) if truth and isinstance(result, syntax.Constant) else (result,)
+            )
         return replace(known, args=args, results=results, negated=negated, span=call.span)
 
     def _declared(self, domain: str, function: str, fixed: tuple[str, ...], signature: Signature, span: Span) -> Call:
@@ -283,16 +271,16 @@ class _Calls:
         if key not in self.declared:
             stem = "_".join("".join(character if character.isalnum() else "_" for character in part) for part in key)
             relation, demand, asked = self._free(stem), self._free(f"m_{stem}"), self._free(f"{stem}_asked")
-            taken = tuple(Attribute(f"of_{column}", str(type_), span=span) for column, type_ in signature.parameters)
-            given = tuple(Attribute(column, str(type_), span=span) for column, type_ in signature.results)
+            taken = tuple(syntax.Attribute(f"of_{column}", str(type_), span=span) for column, type_ in signature.parameters)
+            given = tuple(syntax.Attribute(column, str(type_), span=span) for column, type_ in signature.results)
             self.declarations += [
-                Declaration(relation, (*taken, *given), (), span),
-                Declaration(demand, taken, (), span),
-                Declaration(asked, taken, (), span),
+                syntax.Declaration(relation, (*taken, *given), (), span),
+                syntax.Declaration(demand, taken, (), span),
+                syntax.Declaration(asked, taken, (), span),
             ]
             said = [("domain", domain), ("function", function), ("demand", demand), ("asked", asked)]
             said += [(f"fixed{number}", text) for number, text in enumerate(fixed)]
-            self.directives.append(Directive("call", relation, tuple(said), span))
+            self.directives.append(syntax.Directive("call", relation, tuple(said), span))
             self.declared[key] = Call(relation, demand, (), (), False, span)
         return self.declared[key]
 
@@ -304,10 +292,10 @@ class _Calls:
 
     # -- what is asked for
 
-    def _demand(self, rule: Rule, body: tuple[Literal, ...], calls: dict[int, Call]) -> None:
+    def _demand(self, rule: syntax.Rule, body: tuple[syntax.Literal, ...], calls: dict[int, Call]) -> None:
         """A rule for each call: its arguments, where everything holds that stands before it."""
         scope = names(rule).union(*map(names, body))
-        placed: list[Literal] = [literal for index, literal in enumerate(body) if index not in calls]
+        placed: list[syntax.Literal] = [literal for index, literal in enumerate(body) if index not in calls]
         waiting = dict(calls)
         while waiting:
             known = grounded_by(tuple(placed), set(), scope)
@@ -326,14 +314,14 @@ class _Calls:
                 return
             call = waiting.pop(ready)
             before = tuple(literal for literal in placed if _decided(literal, known, scope))
-            self.rules.append(Rule((Atom(call.demand, call.args, call.span),), before, rule.span, rule))
+            self.rules.append(syntax.Rule((syntax.Atom(call.demand, call.args, call.span),), before, rule.span, rule))
             placed.append(call.literal)
 
 
-def _decided(literal: Literal, known: set[str], scope: set[str]) -> bool:
+def _decided(literal: syntax.Literal, known: set[str], scope: set[str]) -> bool:
     """Whether a literal binds, or concerns known variables only."""
     match literal:
-        case Atom():
+        case syntax.Atom():
             return True
         case _:
             inside = {variable.name for variable in variables(literal, into_aggregates=True)} & scope

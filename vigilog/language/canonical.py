@@ -5,42 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Disjunction,
-    Literal,
-    Negation,
-    SetOf,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    rename,
-    rename_literal,
-)
+from vigilog.language import syntax
+from vigilog.language.parts import rename, rename_literal
 
 
-def canonical(aggregate: Aggregate, scope: set[str]) -> Aggregate:
+def canonical(aggregate: syntax.Aggregate, scope: set[str]) -> syntax.Aggregate:
     """The aggregate with its own variables, and `_`, named in their order, so that bodies that say the same are equal. No variable of a program has such a name."""
-    own: dict[str, Term] = {}
+    own: dict[str, syntax.Term] = {}
 
-    def named(literal: Literal) -> Literal:
+    def named(literal: syntax.Literal) -> syntax.Literal:
         match literal:
-            case Disjunction():
+            case syntax.Disjunction():
                 return replace(literal, branches=tuple(tuple(map(named, branch)) for branch in literal.branches))
-            case Negation() | Builtin() | Truth() | SetOf():
+            case syntax.Negation() | syntax.Builtin() | syntax.Truth() | syntax.SetOf():
                 return literal
-            case Atom():
+            case syntax.Atom():
                 pass
             case _:
                 assert_never(literal)
-        args: list[Term] = []
+        args: list[syntax.Term] = []
         for arg in literal.args:
-            name = arg.name if isinstance(arg, Variable) else f"_{len(own)}"
-            mine = isinstance(arg, Wildcard) or (isinstance(arg, Variable) and name not in scope)
-            args.append(own.setdefault(name, Variable(f"own {len(own)}", arg.type)) if mine else arg)
+            name = arg.name if isinstance(arg, syntax.Variable) else f"_{len(own)}"
+            mine = isinstance(arg, syntax.Wildcard) or (isinstance(arg, syntax.Variable) and name not in scope)
+            args.append(own.setdefault(name, syntax.Variable(f"own {len(own)}", arg.type)) if mine else arg)
         return replace(literal, args=tuple(args))
 
     body = tuple(named(literal) for literal in aggregate.body)

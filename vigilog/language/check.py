@@ -15,12 +15,14 @@ from vigilog.language.monotone import check_monotone
 from vigilog.language.names import check_names
 from vigilog.language.optional import check_nulls, with_optional
 from vigilog.language.parser import parse
+from vigilog.language.parts import names, variables
+from vigilog.language.program import Program
 from vigilog.language.resolve import resolved
 from vigilog.language.safety import check_safety
 from vigilog.language.scope import with_own_targets
 from vigilog.language.slips import NO_NULLS, NULLS
 from vigilog.language.strata import check_stratified, components, dependencies
-from vigilog.language.syntax import Program, Rule, SetOf, names, variables
+from vigilog.language.syntax import Rule, SetOf
 from vigilog.language.types import elaborate
 
 

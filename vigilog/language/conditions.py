@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import NOWHERE, Span
-from vigilog.language.syntax import Directive, Program, Rule, aggregates, atoms, is_fact
+from vigilog.language.parts import aggregates, atoms, is_fact
+from vigilog.language.program import Program
+from vigilog.language.syntax import Directive, Rule
 
 CONDITIONS = ("alert", "constraint", "trigger")
 OPERATIONS = ("insert", "delete", "upsert", "delete_key")

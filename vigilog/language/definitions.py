@@ -12,28 +12,12 @@ from typing import Any, assert_never
 from vigilog.core.errors import DataError, Findings
 from vigilog.core.sets import Set
 from vigilog.core.values import Type, Value
+from vigilog.language import syntax
 from vigilog.language.folds import dependent, folded, is_empty, is_fold, step_of
 from vigilog.language.functors import FUNCTORS
+from vigilog.language.parts import constraints, names, pattern, subterms, terms
+from vigilog.language.program import Program
 from vigilog.language.safety import check_terms, grounded_by
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Definition,
-    Disjunction,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    SetOf,
-    Truth,
-    Variable,
-    constraints,
-    names,
-    pattern,
-    subterms,
-    terms,
-)
 from vigilog.language.types import calls
 
 RESERVED = ("count", "sum", "min", "max", "mean", "member")
@@ -58,7 +42,7 @@ def check_definitions(program: Program, findings: Findings) -> None:
             findings.error("aggregate", f"{definition.name} is defined by itself, through others", definition.span, rule=_FORM)
 
 
-def _check_rules(definition: Definition, findings: Findings) -> None:
+def _check_rules(definition: syntax.Definition, findings: Findings) -> None:
     if definition.python:
         if definition.rules:
             findings.error("aggregate", f"{definition.name} has a class, and rules, too", definition.rules[0].span, rule=_FORM)
@@ -75,13 +59,13 @@ def _check_rules(definition: Definition, findings: Findings) -> None:
         _check_rule(definition, rule, findings)
 
 
-def _check_rule(definition: Definition, rule: Rule, findings: Findings) -> None:
+def _check_rule(definition: syntax.Definition, rule: syntax.Rule, findings: Findings) -> None:
     collected, step = rule.head.args[0], step_of(rule)
     if is_fold(definition) and step is None and not is_empty(rule):
         findings.error(
             "aggregate", f"this rule of {definition.name} is for every set, others are for {{}} or {{x | rest}}", rule.span, rule=_FORM
         )
-    elif step is None and not is_empty(rule) and not isinstance(collected, Variable):
+    elif step is None and not is_empty(rule) and not isinstance(collected, syntax.Variable):
         findings.error("aggregate", f"{definition.name} cannot be defined for such sets", collected.span, rule=_FORM)
     own = [part for part in constraints(rule.body) if part.op == definition.name and part.definition is not None]
     for call in own:
@@ -102,25 +86,25 @@ def _check_rule(definition: Definition, rule: Rule, findings: Findings) -> None:
     check_terms(rule, given, grounded_by(rule.body, given, names(rule)), findings)
 
 
-def _outside(body: tuple[Literal, ...]) -> Iterator[Literal]:
+def _outside(body: tuple[syntax.Literal, ...]) -> Iterator[syntax.Literal]:
     """The literals that read relations."""
     for literal in body:
         match literal:
-            case Atom() | SetOf() | Negation(literal=Atom()):
+            case syntax.Atom() | syntax.SetOf() | syntax.Negation(literal=syntax.Atom()):
                 yield literal
-            case Disjunction():
+            case syntax.Disjunction():
                 for branch in literal.branches:
                     yield from _outside(branch)
-            case Builtin() | Negation():
-                if any(isinstance(inner, Aggregate) for term in terms(literal) for inner in subterms(term)):
+            case syntax.Builtin() | syntax.Negation():
+                if any(isinstance(inner, syntax.Aggregate) for term in terms(literal) for inner in subterms(term)):
                     yield literal
-            case Truth():
+            case syntax.Truth():
                 pass
             case _:
                 assert_never(literal)
 
 
-def _reached(program: Program, definition: Definition) -> set[str]:
+def _reached(program: Program, definition: syntax.Definition) -> set[str]:
     """The aggregates that others that an aggregate is defined by are defined by, and so on."""
     known = {each.name: calls(each) - {each.name} for each in program.aggregates}
     seen: set[str] = set()
@@ -141,7 +125,7 @@ def try_orders(program: Program, findings: Findings) -> None:
 
 
 @lru_cache(maxsize=256)
-def _difference(definition: Definition) -> str:
+def _difference(definition: syntax.Definition) -> str:
     """A set over which an aggregate depends on the order, with both results; empty if none of the samples is one."""
     for collected in _samples(definition.types[0]):
         try:

@@ -14,7 +14,8 @@ from vigilog.core.errors import DataError
 from vigilog.core.sets import Set
 from vigilog.core.values import Row, Value
 from vigilog.language.classes import loaded
-from vigilog.language.syntax import Atom, Builtin, Constant, Definition, Disjunction, Functor, Literal, Rule, Variable, names
+from vigilog.language.parts import names
+from vigilog.language.syntax import Atom, Builtin, Constant, Definition, Disjunction, Functor, Literal, Rule, Variable
 
 TRIED = 1_000
 _met: Counter[Definition] = Counter()

@@ -26,8 +26,10 @@ from vigilog.core.spans import Span
 from vigilog.core.values import Value
 from vigilog.language.check import check
 from vigilog.language.parser import parse
+from vigilog.language.parts import names, variables
+from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by
-from vigilog.language.syntax import Atom, Attribute, Constant, Declaration, Literal, Program, Rule, Variable, Wildcard, names, variables
+from vigilog.language.syntax import Atom, Attribute, Constant, Declaration, Literal, Rule, Variable, Wildcard
 
 
 @dataclass(frozen=True)

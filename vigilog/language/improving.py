@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from vigilog.language.syntax import Aggregate, Builtin, Disjunction, Literal, Rule, Variable, aggregates, atoms
+from vigilog.language.parts import aggregates, atoms
+from vigilog.language.syntax import Aggregate, Builtin, Disjunction, Literal, Rule, Variable
 
 
 @dataclass(frozen=True)

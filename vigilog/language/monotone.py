@@ -20,24 +20,12 @@ from itertools import islice, product
 
 from vigilog.core.errors import Findings
 from vigilog.core.spans import Span
+from vigilog.language import syntax
 from vigilog.language.improving import Best, over
+from vigilog.language.parts import names
 from vigilog.language.printer import show_literal, show_term
+from vigilog.language.program import Program
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Disjunction,
-    Functor,
-    Literal,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    Wildcard,
-    names,
-)
 
 MOST_WAYS = 1000  # no rule is taken that stands for more
 _KEEPS = {"min": ("<", "<="), "max": (">", ">=")}
@@ -71,13 +59,13 @@ def check_monotone(program: Program, findings: Findings) -> None:
 class _Rule:
     """The values in one rule, each with the aggregate that it is the best by."""
 
-    def __init__(self, rule: Rule, component: Component) -> None:
+    def __init__(self, rule: syntax.Rule, component: Component) -> None:
         self.best = component.best
         own = [head for head in rule.heads if head.relation in component.relations]
-        lifted = {id(arg): Variable(f"= {number}") for number, arg in enumerate(arg for head in own for arg in head.args)}
-        ranged = [arg for head in own for arg in head.args if isinstance(arg, Aggregate)]
-        self.heads = [replace(h, args=tuple(lifted[id(arg)] if isinstance(arg, Aggregate) else arg for arg in h.args)) for h in own]
-        self.body = (*rule.body, *(Builtin("=", (lifted[id(arg)], arg), arg.span) for arg in ranged))
+        lifted = {id(arg): syntax.Variable(f"= {number}") for number, arg in enumerate(arg for head in own for arg in head.args)}
+        ranged = [arg for head in own for arg in head.args if isinstance(arg, syntax.Aggregate)]
+        self.heads = [replace(h, args=tuple(lifted[id(arg)] if isinstance(arg, syntax.Aggregate) else arg for arg in h.args)) for h in own]
+        self.body = (*rule.body, *(syntax.Builtin("=", (lifted[id(arg)], arg), arg.span) for arg in ranged))
         self.component = component
 
     def check(self) -> None:
@@ -88,19 +76,19 @@ class _Rule:
     def conjunction(self) -> None:
         """Finds the values, and looks at everything that they are in."""
         for literal in self.literals:
-            if isinstance(literal, Atom) and literal.relation in self.best:
+            if isinstance(literal, syntax.Atom) and literal.relation in self.best:
                 self.taken(literal, self.best[literal.relation])
-        equalities = self.defined([part for part in self.literals if isinstance(part, Builtin) and part.op == "="])
+        equalities = self.defined([part for part in self.literals if isinstance(part, syntax.Builtin) and part.op == "="])
         for literal in self.literals:
             match literal:
-                case Atom():
+                case syntax.Atom():
                     own = self.best.get(literal.relation)
                     for place, arg in enumerate(literal.args):
                         if own is None or place != own.column:
                             self.free(arg, literal, literal.span)
-                case Builtin(op=op, args=(left, right)) if op in _TURNED:
+                case syntax.Builtin(op=op, args=(left, right)) if op in _TURNED:
                     self.bounded(literal, op, left, right)
-                case Builtin(op="="):
+                case syntax.Builtin(op="="):
                     if any(literal is left for left in equalities):
                         self.free(literal, literal, literal.span)
                 case _:
@@ -108,25 +96,25 @@ class _Rule:
         for head in self.heads:
             self.headed(head)
 
-    def taken(self, atom: Atom, best: Best) -> None:
+    def taken(self, atom: syntax.Atom, best: Best) -> None:
         """The value that an atom reads."""
         match atom.args[best.column]:
-            case Variable(name=name):
+            case syntax.Variable(name=name):
                 if name in self.found or sum(arg == atom.args[best.column] for arg in atom.args) > 1:
                     raise self.joined(name, atom)
                 self.found[name] = best.op
-            case Wildcard():
+            case syntax.Wildcard():
                 pass
             case term:
                 raise self.joined(show_term(term), atom)
 
-    def defined(self, equalities: list[Builtin]) -> list[Builtin]:
+    def defined(self, equalities: list[syntax.Builtin]) -> list[syntax.Builtin]:
         """Finds the values that equalities compute from others; gives the equalities that do not."""
         while True:
             for literal in equalities:
                 left, right = literal.args
                 for variable, term in ((left, right), (right, left)):
-                    if isinstance(variable, Variable) and variable.name not in self.found and self.values(term):
+                    if isinstance(variable, syntax.Variable) and variable.name not in self.found and self.values(term):
                         self.found[variable.name] = self.kept(term)
                         equalities = [other for other in equalities if other is not literal]
                         break
@@ -136,19 +124,19 @@ class _Rule:
             else:
                 return equalities
 
-    def values(self, part: Term | Literal) -> set[str]:
+    def values(self, part: syntax.Term | syntax.Literal) -> set[str]:
         return names(part, into_aggregates=True) & self.found.keys()
 
-    def kept(self, term: Term) -> str:
+    def kept(self, term: syntax.Term) -> str:
         """The aggregate that a term computed from values is the best by; raises _Doubt if a better value could make it worse, or better than that value."""
         ops = {self.found[name] for name in self.values(term)}
         if len(ops) > 1:
             raise _Doubt(f"{show_term(term)} mixes a least and a greatest value", term.span, "compute them in two relations")
         (op,) = ops
         match term:
-            case Variable():
+            case syntax.Variable():
                 return op
-            case Functor(name="+" | "-" as sign, args=(left, right)) if op == ("min" if sign == "+" else "max"):
+            case syntax.Functor(name="+" | "-" as sign, args=(left, right)) if op == ("min" if sign == "+" else "max"):
                 parts = [part for part in (left, right) if self.values(part)]
                 steps = [part for part in (left, right) if not self.values(part)]
                 unsigned = term.type is not None and term.type.kind == "unsigned"
@@ -156,7 +144,7 @@ class _Rule:
                     for part in parts:
                         self.kept(part)
                     return op
-            case Functor(name="min" | "max" as other, args=args) if other != op:
+            case syntax.Functor(name="min" | "max" as other, args=args) if other != op:
                 for part in args:
                     if self.values(part):
                         self.kept(part)
@@ -167,7 +155,7 @@ class _Rule:
         hint = "add what is unsigned, or at least 0" if op == "min" else "subtract what is unsigned, or at least 0"
         raise _Doubt(f"{show_term(term)} may grow {worse} along the recursion", term.span, hint)
 
-    def bounded(self, literal: Builtin, op: str, left: Term, right: Term) -> None:
+    def bounded(self, literal: syntax.Builtin, op: str, left: syntax.Term, right: syntax.Term) -> None:
         """A comparison, which may only bound what is worse."""
         if self.values(right):
             left, right, op = right, left, _TURNED[op]
@@ -184,16 +172,16 @@ class _Rule:
                 "test it where the relation is read",
             )
 
-    def free(self, part: Term | Literal, literal: Literal, span: Span) -> None:
+    def free(self, part: syntax.Term | syntax.Literal, literal: syntax.Literal, span: Span) -> None:
         """Something that no value may be in."""
         if self.values(part):
             raise self.joined(" and ".join(sorted(self.values(part))), literal, span)
 
-    def joined(self, value: str, literal: Literal, span: Span | None = None) -> _Doubt:
+    def joined(self, value: str, literal: syntax.Literal, span: Span | None = None) -> _Doubt:
         hint = "let a value only be added to, bounded, or passed on; ask more of it where the relation is read"
         return _Doubt(f"{show_literal(literal)} may hold for one value of {value} and not for a better one", span or literal.span, hint)
 
-    def headed(self, head: Atom) -> None:
+    def headed(self, head: syntax.Atom) -> None:
         """A head: a value may only be where the best is kept, by the same aggregate."""
         own = self.best.get(head.relation)
         for place, arg in enumerate(head.args):
@@ -207,30 +195,30 @@ class _Rule:
                 raise _Doubt(f"{head.relation} keeps a {own.op} of what is a {op}", head.span, "compute them in two relations")
 
 
-def _not_negative(term: Term) -> bool:
+def _not_negative(term: syntax.Term) -> bool:
     match term:
-        case Constant(value=bool() | str()):
+        case syntax.Constant(value=bool() | str()):
             return False
-        case Constant(value=value):
+        case syntax.Constant(value=value):
             return value >= 0  # type: ignore[operator]  # what is added is a number
         case _:
             return term.type is not None and term.type.kind == "unsigned"
 
 
-def _ways(body: Iterable[Literal], component: Component) -> Iterator[tuple[Literal, ...]]:
+def _ways(body: Iterable[syntax.Literal], component: Component) -> Iterator[tuple[syntax.Literal, ...]]:
     """The conjunctions that a body stands for, with what a `min` or `max` over the component ranges over in its place."""
     ways = [_parts(literal, component) for literal in body]
     yield from (tuple(part for parts in way for part in parts) for way in islice(product(*ways), MOST_WAYS))
 
 
-def _parts(literal: Literal, component: Component) -> list[tuple[Literal, ...]]:
+def _parts(literal: syntax.Literal, component: Component) -> list[tuple[syntax.Literal, ...]]:
     """The conjunctions that a literal stands for."""
     ranged = over(literal, component.relations)
     if ranged is not None:
         variable, aggregate = ranged
         assert aggregate.target is not None, "min and max have a target"
-        value = Builtin("=", (variable, aggregate.target), literal.span)
+        value = syntax.Builtin("=", (variable, aggregate.target), literal.span)
         return [(*way, value) for way in _ways(aggregate.body, component)]
-    if isinstance(literal, Disjunction):
+    if isinstance(literal, syntax.Disjunction):
         return [way for branch in literal.branches for way in _ways(branch, component)]
     return [(literal,)]

@@ -9,7 +9,8 @@ from typing import TypeVar
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.type_names import type_named
 from vigilog.core.values import BUILTIN, NUMBER, Type, decimal_type
-from vigilog.language.syntax import Attribute, Declaration, Definition, Program, TypeDefinition
+from vigilog.language.program import Program
+from vigilog.language.syntax import Attribute, Declaration, Definition, TypeDefinition
 
 _ELSEWHERE = {  # what other languages call our types
     **dict.fromkeys(("int", "integer", "bigint", "long", "i64", "int64"), "number"),

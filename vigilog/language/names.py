@@ -6,31 +6,13 @@ from collections.abc import Collection
 from typing import assert_never
 
 from vigilog.core.errors import Findings, counted, did_you_mean
+from vigilog.language import syntax
 from vigilog.language.conditions import CONDITIONS, check_condition, check_conditions
 from vigilog.language.functors import FUNCTORS
 from vigilog.language.options import check_options
+from vigilog.language.parts import subterms
+from vigilog.language.program import Program
 from vigilog.language.slips import MEAN
-from vigilog.language.syntax import (
-    LIBRARY,
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Declaration,
-    Directive,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    subterms,
-)
 
 MAX_COLUMNS = 100
 
@@ -57,7 +39,7 @@ def check_names(program: Program, findings: Findings) -> Program:
 
 
 def _check_declarations(program: Program, findings: Findings) -> None:
-    first: dict[str, Declaration] = {}
+    first: dict[str, syntax.Declaration] = {}
     for declaration in program.declarations:
         name = declaration.relation
         if name in first:
@@ -79,7 +61,7 @@ def _check_declarations(program: Program, findings: Findings) -> None:
             seen.add(attribute.name)
 
 
-def _check_directive(program: Program, directive: Directive, findings: Findings) -> None:
+def _check_directive(program: Program, directive: syntax.Directive, findings: Findings) -> None:
     if directive.kind in ("domain", "table", "function"):
         return  # looked at where calls are
     if directive.kind in CONDITIONS:
@@ -96,7 +78,7 @@ def _check_directive(program: Program, directive: Directive, findings: Findings)
     check_options(directive, findings)
 
 
-def _check_key(program: Program, directive: Directive, findings: Findings) -> None:
+def _check_key(program: Program, directive: syntax.Directive, findings: Findings) -> None:
     columns = program.relations[directive.relation].columns
     for column in dict.fromkeys(name for name, _ in directive.options):
         if column not in columns:
@@ -112,7 +94,7 @@ def _check_directed_once(program: Program, findings: Findings) -> None:
 
 
 def _check_once(program: Program, kind: str, what: str, findings: Findings) -> None:
-    first: dict[str, Directive] = {}
+    first: dict[str, syntax.Directive] = {}
     for directive in program.directed(kind):
         if directive.relation in first:
             rule = f"a relation has one {what}; the first is at {first[directive.relation].span}"
@@ -123,7 +105,7 @@ def _check_once(program: Program, kind: str, what: str, findings: Findings) -> N
 
 def _check_places(program: Program, findings: Findings) -> None:
     """No two results go to one place."""
-    first: dict[tuple[str, str], Directive] = {}
+    first: dict[tuple[str, str], syntax.Directive] = {}
     for directive in program.directed("output"):
         option = directive.option
         format_ = option.get("IO", "file")
@@ -134,11 +116,11 @@ def _check_places(program: Program, findings: Findings) -> None:
         first.setdefault(key, directive)
 
 
-def _check_rule(program: Program, rule: Rule, findings: Findings) -> None:
+def _check_rule(program: Program, rule: syntax.Rule, findings: Findings) -> None:
     for head in rule.heads:
         _check_atom(program, head, findings)
         for arg in head.args:
-            if any(isinstance(term, Wildcard) for term in subterms(arg)):
+            if any(isinstance(term, syntax.Wildcard) for term in subterms(arg)):
                 findings.error(
                     "wildcard",
                     "_ cannot stand in a head",
@@ -150,48 +132,48 @@ def _check_rule(program: Program, rule: Rule, findings: Findings) -> None:
     _check_body(program, rule.body, findings)
 
 
-def _check_body(program: Program, body: tuple[Literal, ...], findings: Findings) -> None:
+def _check_body(program: Program, body: tuple[syntax.Literal, ...], findings: Findings) -> None:
     for literal in body:
         match literal:
-            case Atom():
+            case syntax.Atom():
                 _check_atom(program, literal, findings)
                 for arg in literal.args:
-                    if not isinstance(arg, Wildcard):
+                    if not isinstance(arg, syntax.Wildcard):
                         _check_operand(program, arg, findings)
-            case Negation():
+            case syntax.Negation():
                 _check_body(program, (literal.literal,), findings)
-            case Disjunction():
+            case syntax.Disjunction():
                 for branch in literal.branches:
                     _check_body(program, branch, findings)
-            case SetOf():
+            case syntax.SetOf():
                 for arg in (literal.target, literal.result):
                     _check_operand(program, arg, findings)
                 _check_body(program, literal.body, findings)
-            case Builtin():
+            case syntax.Builtin():
                 least, most = _arity(literal)
                 if not least <= len(literal.args) <= most:
                     wanted = f"{least}" if least == most else f"{least} or {most}"
                     findings.error("arity", f"{literal.op} takes {wanted} arguments, not {len(literal.args)}", literal.span)
                 for arg in literal.args:
                     _check_operand(program, arg, findings)
-            case Truth():
+            case syntax.Truth():
                 pass
             case _:
                 assert_never(literal)
 
 
-def _arity(literal: Builtin) -> tuple[int, int]:
+def _arity(literal: syntax.Builtin) -> tuple[int, int]:
     """How many arguments a test or an aggregate over a set takes, at least and at most."""
     if literal.definition is not None:
         return len(literal.definition.attributes), len(literal.definition.attributes)
-    least = LIBRARY[literal.op] + 1 if literal.op in LIBRARY else 2
-    return least, least + (literal.op in LIBRARY and literal.op != "top")
+    least = syntax.LIBRARY[literal.op] + 1 if literal.op in syntax.LIBRARY else 2
+    return least, least + (literal.op in syntax.LIBRARY and literal.op != "top")
 
 
-def _check_operand(program: Program, term: Term, findings: Findings) -> None:
+def _check_operand(program: Program, term: syntax.Term, findings: Findings) -> None:
     """A term that is computed: no `_` in it outside an aggregate."""
     for inner in subterms(term):
-        if isinstance(inner, Wildcard):
+        if isinstance(inner, syntax.Wildcard):
             findings.error(
                 "wildcard",
                 "_ has no value to compute with",
@@ -202,22 +184,22 @@ def _check_operand(program: Program, term: Term, findings: Findings) -> None:
     _check_term(program, term, findings)
 
 
-def _check_term(program: Program, term: Term, findings: Findings) -> None:
+def _check_term(program: Program, term: syntax.Term, findings: Findings) -> None:
     for inner in subterms(term):
         match inner:
-            case Functor():
+            case syntax.Functor():
                 _check_functor(program, inner, findings)
-            case Aggregate():
+            case syntax.Aggregate():
                 if inner.target is not None:
                     _check_operand(program, inner.target, findings)
                 _check_body(program, inner.body, findings)
-            case Variable() | Wildcard() | Constant():
+            case syntax.Variable() | syntax.Wildcard() | syntax.Constant():
                 pass
             case _:
                 assert_never(inner)
 
 
-def _check_functor(program: Program, functor: Functor, findings: Findings) -> None:
+def _check_functor(program: Program, functor: syntax.Functor, findings: Findings) -> None:
     signature = FUNCTORS.get(functor.name)
     if signature is None:
         hint = MEAN if functor.name.lower() in ("avg", "average") else did_you_mean(functor.name, FUNCTORS)
@@ -232,7 +214,7 @@ def _check_functor(program: Program, functor: Functor, findings: Findings) -> No
         findings.error("arity", f"{functor.name} takes {wanted}, not {len(functor.args)}", functor.span)
 
 
-def _check_atom(program: Program, atom: Atom, findings: Findings) -> None:
+def _check_atom(program: Program, atom: syntax.Atom, findings: Findings) -> None:
     if not _known(program, atom.relation, atom, findings):
         return
     declaration = program.relations[atom.relation]
@@ -247,7 +229,7 @@ def _check_atom(program: Program, atom: Atom, findings: Findings) -> None:
         )
 
 
-def _known(program: Program, name: str, place: Atom | Directive, findings: Findings) -> bool:
+def _known(program: Program, name: str, place: syntax.Atom | syntax.Directive, findings: Findings) -> bool:
     if name in program.relations:
         return True
     names: Collection[str] = program.relations

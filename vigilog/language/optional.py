@@ -21,7 +21,8 @@ from dataclasses import replace
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.values import Value
-from vigilog.language.syntax import Attribute, Declaration, Directive, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Attribute, Declaration, Directive
 
 
 def parts(option: str) -> list[tuple[str, str]]:

@@ -18,8 +18,9 @@ from vigilog.core.errors import DataError, Findings
 from vigilog.language.builder import Builder
 from vigilog.language.frames.cut import cut_frames
 from vigilog.language.frames.parser import parse_frame
+from vigilog.language.program import Program
 from vigilog.language.slips import adjacent
-from vigilog.language.syntax import Declaration, Definition, Directive, Ignored, Program, Rule, TypeDefinition
+from vigilog.language.syntax import Declaration, Definition, Directive, Ignored, Rule, TypeDefinition
 from vigilog.language.syntax_errors import NEW_STATEMENT
 
 

@@ -15,34 +15,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from vigilog.language.syntax import (
-    LIBRARY,
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Definition,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-)
+from vigilog.language import syntax
+from vigilog.language.program import Program
 
-BUILT_IN = frozenset({"member", *LIBRARY})
+BUILT_IN = frozenset({"member", *syntax.LIBRARY})
 
 
 def resolved(program: Program) -> Program:
     """The program whose rules of aggregates are with their definitions, and whose calls that are no atoms are none."""
     defined = {definition.name: definition for definition in program.aggregates}
-    own: dict[str, list[Rule]] = {name: list(definition.rules) for name, definition in defined.items()}
-    rest: list[Rule] = []
+    own: dict[str, list[syntax.Rule]] = {name: list(definition.rules) for name, definition in defined.items()}
+    rest: list[syntax.Rule] = []
     for rule in program.rules:
         (own[rule.heads[0].relation] if len(rule.heads) == 1 and rule.heads[0].relation in own else rest).append(rule)
     known = {name: replace(definition, rules=tuple(own[name])) for name, definition in defined.items()}
@@ -55,46 +38,46 @@ def resolved(program: Program) -> Program:
 
 
 class _Calls:
-    def __init__(self, program: Program, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, program: Program, definitions: Mapping[str, syntax.Definition]) -> None:
         self.relations, self.definitions = program.relations, definitions
 
-    def rule(self, rule: Rule) -> Rule:
+    def rule(self, rule: syntax.Rule) -> syntax.Rule:
         heads = tuple(replace(head, args=tuple(map(self.term, head.args))) for head in rule.heads)
         return replace(rule, heads=heads, body=self.body(rule.body))
 
-    def body(self, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    def body(self, body: tuple[syntax.Literal, ...]) -> tuple[syntax.Literal, ...]:
         return tuple(map(self.literal, body))
 
-    def literal(self, literal: Literal) -> Literal:
+    def literal(self, literal: syntax.Literal) -> syntax.Literal:
         match literal:
-            case Atom():
+            case syntax.Atom():
                 args, name = tuple(map(self.term, literal.args)), literal.relation
                 if name in self.relations or (name not in BUILT_IN and name not in self.definitions):
                     return replace(literal, args=args)
-                return Builtin(name, args, literal.span, self.definitions.get(name))
-            case Builtin():
+                return syntax.Builtin(name, args, literal.span, self.definitions.get(name))
+            case syntax.Builtin():
                 definition = self.definitions.get(literal.op, literal.definition)
                 return replace(literal, args=tuple(map(self.term, literal.args)), definition=definition)
-            case Negation():
+            case syntax.Negation():
                 inner = self.literal(literal.literal)
-                assert isinstance(inner, Atom | Builtin), "only atoms and tests are negated"
+                assert isinstance(inner, syntax.Atom | syntax.Builtin), "only atoms and tests are negated"
                 return replace(literal, literal=inner)
-            case Disjunction():
+            case syntax.Disjunction():
                 return replace(literal, branches=tuple(map(self.body, literal.branches)))
-            case SetOf():
+            case syntax.SetOf():
                 return replace(literal, target=self.term(literal.target), body=self.body(literal.body), result=self.term(literal.result))
-            case Truth():
+            case syntax.Truth():
                 return literal
             case _:
                 assert_never(literal)
 
-    def term(self, term: Term) -> Term:
+    def term(self, term: syntax.Term) -> syntax.Term:
         match term:
-            case Functor():
+            case syntax.Functor():
                 return replace(term, args=tuple(map(self.term, term.args)))
-            case Aggregate():
+            case syntax.Aggregate():
                 return replace(term, target=None if term.target is None else self.term(term.target), body=self.body(term.body))
-            case Variable() | Wildcard() | Constant():
+            case syntax.Variable() | syntax.Wildcard() | syntax.Constant():
                 return term
             case _:
                 assert_never(term)

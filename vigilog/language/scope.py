@@ -10,30 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    aggregates,
-    names,
-    rename,
-    rename_literal,
-    variables,
-)
+from vigilog.language import syntax
+from vigilog.language.parts import aggregates, collected, names, rename, rename_literal, variables
 
 
-def with_own_targets(rule: Rule) -> Rule:
+def with_own_targets(rule: syntax.Rule) -> syntax.Rule:
     """The rule in which no aggregate's target has the name of a variable around it.
 
     >>> from vigilog.language.parser import parse
@@ -44,7 +25,7 @@ def with_own_targets(rule: Rule) -> Rule:
     'p(d, s) :- a(d), setof(d_, b(d_, _1), s).'
     """
     around = names(rule)
-    if next(aggregates(rule), None) is None and not any(isinstance(part, SetOf | Disjunction) for part in rule.body):
+    if next(aggregates(rule), None) is None and not any(isinstance(part, syntax.SetOf | syntax.Disjunction) for part in rule.body):
         return rule
     scopes = _Scopes(names(rule, into_aggregates=True))
     heads = tuple(replace(head, args=tuple(scopes.term(arg, around) for arg in head.args)) for head in rule.heads)
@@ -63,43 +44,46 @@ class _Scopes:
         self.taken.add(name)
         return name
 
-    def body(self, body: tuple[Literal, ...], around: set[str]) -> tuple[Literal, ...]:
+    def body(self, body: tuple[syntax.Literal, ...], around: set[str]) -> tuple[syntax.Literal, ...]:
         return tuple(self.literal(literal, around) for literal in body)
 
-    def literal(self, literal: Literal, around: set[str]) -> Literal:
+    def literal(self, literal: syntax.Literal, around: set[str]) -> syntax.Literal:
         match literal:
-            case Atom() | Builtin():
+            case syntax.Atom() | syntax.Builtin():
                 return replace(literal, args=tuple(self.term(arg, around) for arg in literal.args))
-            case Negation():
+            case syntax.Negation():
                 inner = self.literal(literal.literal, around)
-                assert isinstance(inner, Atom | Builtin), "only atoms and tests are negated"
+                assert isinstance(inner, syntax.Atom | syntax.Builtin), "only atoms and tests are negated"
                 return replace(literal, literal=inner)
-            case Disjunction():
+            case syntax.Disjunction():
                 return replace(literal, branches=tuple(self.body(branch, around) for branch in literal.branches))
-            case SetOf():
+            case syntax.SetOf():
                 return self.setof(literal, around)
-            case Truth():
+            case syntax.Truth():
                 return literal
             case _:
                 assert_never(literal)
 
-    def setof(self, literal: SetOf, around: set[str]) -> SetOf:
+    def setof(self, literal: syntax.SetOf, around: set[str]) -> syntax.SetOf:
         inside = set[str]().union(*map(names, literal.body))
-        body = self.body(literal.body, around | inside | literal.own)
+        body = self.body(literal.body, around | inside | collected(literal))
         shared = {each.name: each for each in variables(literal.target) if each.name in around}
-        fresh: dict[str, Term] = {name: replace(each, name=self.unused(name)) for name, each in shared.items()}
+        fresh: dict[str, syntax.Term] = {name: replace(each, name=self.unused(name)) for name, each in shared.items()}
         renamed = tuple(self.named(rename_literal(part, fresh)) for part in body)
         return replace(literal, target=rename(self.term(literal.target, around | inside), fresh), body=renamed)
 
-    def named(self, literal: Literal) -> Literal:
+    def named(self, literal: syntax.Literal) -> syntax.Literal:
         """The literal with variables for each `_` that stands for a binding."""
         match literal:
-            case Atom():
-                args = (Variable(self.unused_number(), span=arg.span) if isinstance(arg, Wildcard) else arg for arg in literal.args)
+            case syntax.Atom():
+                args = (
+                    syntax.Variable(self.unused_number(), span=arg.span) if isinstance(arg, syntax.Wildcard) else arg
+                    for arg in literal.args
+                )
                 return replace(literal, args=tuple(args))
-            case Disjunction():
+            case syntax.Disjunction():
                 return replace(literal, branches=tuple(tuple(map(self.named, branch)) for branch in literal.branches))
-            case Negation() | Builtin() | SetOf() | Truth():
+            case syntax.Negation() | syntax.Builtin() | syntax.SetOf() | syntax.Truth():
                 return literal
             case _:
                 assert_never(literal)
@@ -109,11 +93,11 @@ class _Scopes:
         self.taken.add(name)
         return name
 
-    def term(self, term: Term, around: set[str]) -> Term:
+    def term(self, term: syntax.Term, around: set[str]) -> syntax.Term:
         match term:
-            case Functor():
+            case syntax.Functor():
                 return replace(term, args=tuple(self.term(arg, around) for arg in term.args))
-            case Aggregate():
+            case syntax.Aggregate():
                 inside = set[str]().union(*map(names, term.body))
                 target = term.target
                 within = around | inside | (set() if target is None else names(target))
@@ -121,9 +105,9 @@ class _Scopes:
                 if target is None:
                     return replace(term, body=body)
                 shared = {each.name: each for each in variables(target) if each.name in around & inside}
-                fresh: dict[str, Term] = {name: replace(each, name=self.unused(name)) for name, each in shared.items()}
+                fresh: dict[str, syntax.Term] = {name: replace(each, name=self.unused(name)) for name, each in shared.items()}
                 return rename(replace(term, target=self.term(target, within), body=body), fresh)
-            case Variable() | Wildcard() | Constant():
+            case syntax.Variable() | syntax.Wildcard() | syntax.Constant():
                 return term
             case _:
                 assert_never(term)

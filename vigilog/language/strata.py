@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from vigilog.core.errors import Findings
 from vigilog.language.improving import Best, best_of, candidates, through
-from vigilog.language.syntax import Atom, Program, Rule, aggregates, atoms
+from vigilog.language.parts import aggregates, atoms
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Rule
 
 
 @dataclass(frozen=True)

@@ -16,34 +16,14 @@ from typing import assert_never
 from vigilog.core.errors import Findings
 from vigilog.core.sets import Set
 from vigilog.core.values import BOOLEAN, BUILTIN, NUMBER, SYMBOL, Type, Value
+from vigilog.language import syntax
 from vigilog.language.cells import Cell
 from vigilog.language.functors import AGGREGATES, ANY, FUNCTORS, NUMERIC, Signature, apply
 from vigilog.language.library import SHAPES
 from vigilog.language.named_types import NamedTypes, attributed
+from vigilog.language.parts import constraints, names
 from vigilog.language.patterns import PATTERN_RULE, refusal
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Definition,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Usage,
-    Variable,
-    Wildcard,
-    constraints,
-    names,
-    usage,
-)
+from vigilog.language.program import Program
 
 
 def elaborate(program: Program, findings: Findings) -> Program:
@@ -56,7 +36,7 @@ def elaborate(program: Program, findings: Findings) -> Program:
     if declared.errors:
         return program
     typed = replace(program, declarations=declarations, aggregates=aggregates)
-    defined: dict[str, Definition] = {}
+    defined: dict[str, syntax.Definition] = {}
     for definition in in_order(aggregates):  # each after those that it is defined by
         rules = tuple(_RuleTypes(typed, types, findings, defined).rule(rule) for rule in definition.rules)
         defined[definition.name] = replace(definition, rules=rules)
@@ -64,9 +44,9 @@ def elaborate(program: Program, findings: Findings) -> Program:
     return typed.with_rules(tuple(_RuleTypes(typed, types, findings, defined).rule(rule) for rule in program.rules))
 
 
-def in_order(definitions: Sequence[Definition]) -> list[Definition]:
+def in_order(definitions: Sequence[syntax.Definition]) -> list[syntax.Definition]:
     """Aggregates, each after those that it calls; what is in a cycle comes last."""
-    found: dict[str, Definition] = {}
+    found: dict[str, syntax.Definition] = {}
     left = list(definitions)
     while left:
         ready = [each for each in left if calls(each) - {each.name} <= found.keys()] or left
@@ -75,7 +55,7 @@ def in_order(definitions: Sequence[Definition]) -> list[Definition]:
     return list(found.values())
 
 
-def calls(definition: Definition) -> set[str]:
+def calls(definition: syntax.Definition) -> set[str]:
     """The program's aggregates that an aggregate is defined by."""
     return {part.op for rule in definition.rules for part in constraints(rule.body) if part.definition is not None}
 
@@ -83,12 +63,12 @@ def calls(definition: Definition) -> set[str]:
 class _RuleTypes:
     """Types of one rule. Scopes are nested: a variable belongs to the outermost scope that names it."""
 
-    def __init__(self, program: Program, types: NamedTypes, findings: Findings, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, program: Program, types: NamedTypes, findings: Findings, definitions: Mapping[str, syntax.Definition]) -> None:
         self.program, self.types, self.findings, self.definitions = program, types, findings, definitions
         self.cells: dict[int, Cell] = {}
         self.scopes: list[tuple[set[str], dict[str, Cell]]] = []
 
-    def rule(self, rule: Rule) -> Rule:
+    def rule(self, rule: syntax.Rule) -> syntax.Rule:
         self.scopes.append((names(rule), {}))
         before = len(self.findings.errors)
         defined = rule.heads[0].relation not in self.program.relations  # an aggregate, whose head says most
@@ -105,41 +85,41 @@ class _RuleTypes:
 
     # -- first way: constraints between cells
 
-    def body(self, body: tuple[Literal, ...]) -> None:
+    def body(self, body: tuple[syntax.Literal, ...]) -> None:
         """Atoms first: what a column says of a variable is what the rest is measured by."""
         for literal in body:
-            if isinstance(literal, Atom):
+            if isinstance(literal, syntax.Atom):
                 self.atom(literal)
         for literal in body:
             match literal:
-                case Negation():
+                case syntax.Negation():
                     self.body((literal.literal,))
-                case Builtin() if (use := usage(literal)) is not None:
+                case syntax.Builtin() if (use := syntax.usage(literal)) is not None:
                     continue
-                case Builtin(op="match" | "contains"):
+                case syntax.Builtin(op="match" | "contains"):
                     for arg in literal.args:
                         self.join(self.term(arg), Cell(frozenset({"symbol"}), SYMBOL, f"{literal.op} takes symbols"), arg)
-                case Builtin():
+                case syntax.Builtin():
                     left, right = literal.args
                     self.join(self.term(right), self.term(left), right)
-                case Disjunction():
+                case syntax.Disjunction():
                     for branch in literal.branches:
                         self.body(branch)
-                case SetOf():
+                case syntax.SetOf():
                     self.scopes.append((names_within(literal), {}))
                     self.body(literal.body)
                     collected = Cell(frozenset({"set"}), None, "", [self.term(literal.target)])
                     self.scopes.pop()
                     self.join(self.term(literal.result), collected, literal.result)
-                case Atom() | Truth():
+                case syntax.Atom() | syntax.Truth():
                     pass
                 case _:
                     assert_never(literal)
         for literal in body:
-            if isinstance(literal, Builtin) and (use := usage(literal)) is not None:
+            if isinstance(literal, syntax.Builtin) and (use := syntax.usage(literal)) is not None:
                 self.used(literal, use)
 
-    def used(self, literal: Builtin, use: Usage) -> None:
+    def used(self, literal: syntax.Builtin, use: syntax.Usage) -> None:
         """Types of `member` and of aggregates over sets; last, for which component there is must be known by then."""
         if literal.definition is not None:
             for attribute, arg in zip(self.attributes(literal.op), literal.args, strict=True):
@@ -159,14 +139,14 @@ class _RuleTypes:
         result = result if shape.result is None else Cell.of(shape.result, f"the result of {literal.op}")
         self.join(self.term(use.results[0]), result, use.results[0], literal.op)
 
-    def component(self, literal: Builtin, element: Cell, place: Term | None) -> Cell:
+    def component(self, literal: syntax.Builtin, element: Cell, place: syntax.Term | None) -> Cell:
         """The component that an aggregate takes of the elements; the elements themselves if it takes none."""
         if place is None:
             return element
         self.join(self.term(place), Cell.of(NUMBER), place)
         parts = element.root().parts if element.root().kinds == {"tuple"} else None
         rule = "the last argument is the number of a component of the set's tuples, from 1"
-        if not isinstance(place, Constant) or not isinstance(place.value, int):
+        if not isinstance(place, syntax.Constant) or not isinstance(place.value, int):
             self.findings.error("type", "a component is a number that is written out", place.span, rule=rule)
         elif parts is None:
             self.findings.error(
@@ -180,46 +160,46 @@ class _RuleTypes:
             return parts[place.value - 1]
         return Cell(ANY, broken=True)
 
-    def attributes(self, relation: str) -> tuple[Attribute, ...]:
+    def attributes(self, relation: str) -> tuple[syntax.Attribute, ...]:
         if relation in self.program.relations:
             return self.program.relations[relation].attributes
         return next(definition.attributes for definition in self.program.aggregates if definition.name == relation)
 
-    def atom(self, atom: Atom) -> None:
+    def atom(self, atom: syntax.Atom) -> None:
         for attribute, arg in zip(self.attributes(atom.relation), atom.args, strict=True):
             reason = f"column {attribute.name} of {atom.relation}"
             self.join(self.term(arg), Cell.of(attribute.type, reason), arg)
 
-    def term(self, term: Term) -> Cell:
+    def term(self, term: syntax.Term) -> Cell:
         cell = self._term(term)
         self.cells[id(term)] = cell
         return cell
 
-    def _term(self, term: Term) -> Cell:
+    def _term(self, term: syntax.Term) -> Cell:
         match term:
-            case Variable():
+            case syntax.Variable():
                 for visible, cells in self.scopes:
                     if term.name in visible:
                         return cells.setdefault(term.name, Cell(ANY))
                 return Cell(ANY)
-            case Wildcard():
+            case syntax.Wildcard():
                 return Cell(ANY)
-            case Constant():
+            case syntax.Constant():
                 return _constant_cell(term)
-            case Functor(name="()"):
+            case syntax.Functor(name="()"):
                 return Cell(frozenset({"tuple"}), parts=[self.term(arg) for arg in term.args])
-            case Functor(name="{}"):
+            case syntax.Functor(name="{}"):
                 element = Cell(ANY)
                 for arg in term.args:
                     self.join(self.term(arg), element, arg)
                 return Cell(frozenset({"set"}), parts=[element])
-            case Functor(name="{|}", args=(added, rest)):
+            case syntax.Functor(name="{|}", args=(added, rest)):
                 whole = Cell(frozenset({"set"}), parts=[self.term(added)])
                 self.join(self.term(rest), whole, rest)
                 return whole
-            case Functor():
+            case syntax.Functor():
                 return self.signature(FUNCTORS[term.name], term.name, term.args)
-            case Aggregate():
+            case syntax.Aggregate():
                 inner = names_of_scope(term)
                 self.scopes.append((inner, {}))
                 self.body(term.body)
@@ -231,7 +211,7 @@ class _RuleTypes:
             case _:
                 assert_never(term)
 
-    def signature(self, signature: Signature, name: str, args: tuple[Term, ...]) -> Cell:
+    def signature(self, signature: Signature, name: str, args: tuple[syntax.Term, ...]) -> Cell:
         own = Cell(signature.kinds)
         for index, arg in enumerate(args):
             wanted = signature.argument(index)
@@ -243,7 +223,7 @@ class _RuleTypes:
                 self.join(self.term(arg), Cell(wanted), arg, name)
         return own if signature.result is None else Cell(ANY, signature.result, f"the result of {name}")
 
-    def join(self, first: Cell, second: Cell, place: Term, functor: str = "") -> None:
+    def join(self, first: Cell, second: Cell, place: syntax.Term, functor: str = "") -> None:
         first, second = first.root(), second.root()
         if first is second or first.broken or second.broken:
             return
@@ -258,7 +238,7 @@ class _RuleTypes:
         clash = clash or (first.parts is not None and second.parts is not None)
         if clash or not kinds or (type_ is not None and type_.kind not in kinds):
             where = f" by {functor}" if functor else ""
-            what = f"{place.name} is" if isinstance(place, Variable) else "this is"
+            what = f"{place.name} is" if isinstance(place, syntax.Variable) else "this is"
             rule = "both sides of a comparison, and all places of a variable, have one type"
             self.findings.error(
                 "type", f"{what} {first}, but {second} is needed here{where}", place.span, rule=rule, hint=_conversion(first, second)
@@ -269,12 +249,12 @@ class _RuleTypes:
         second.kinds, second.type, second.parts = kinds, type_, first.parts if second.parts is None else second.parts
         second.reason = second.reason or first.reason
 
-    def named_types(self, rule: Rule, head: Atom) -> None:
+    def named_types(self, rule: syntax.Rule, head: syntax.Atom) -> None:
         """A head's column of a named type takes only variables that come from that type or a part of it."""
         if not self.types.defined:
             return
         for attribute, arg in zip(self.program.relations[head.relation].attributes, head.args, strict=True):
-            if not isinstance(arg, Variable):
+            if not isinstance(arg, syntax.Variable):
                 continue
             sources = set(self.sources(arg.name, rule.body))
             if sources and not any(self.types.part_of(source, attribute.type_name) for source in sources):
@@ -284,81 +264,81 @@ class _RuleTypes:
                     "type", message, arg.span, rule="a subtype goes where its base type is asked for, not the other way round"
                 )
 
-    def sources(self, name: str, body: tuple[Literal, ...]) -> Iterator[str]:
+    def sources(self, name: str, body: tuple[syntax.Literal, ...]) -> Iterator[str]:
         for literal in body:
             match literal:
-                case Atom():
+                case syntax.Atom():
                     attributes = self.program.relations[literal.relation].attributes
                     for attribute, arg in zip(attributes, literal.args, strict=True):
-                        if isinstance(arg, Variable) and arg.name == name:
+                        if isinstance(arg, syntax.Variable) and arg.name == name:
                             yield attribute.type_name
-                case Disjunction():
+                case syntax.Disjunction():
                     for branch in literal.branches:
                         yield from self.sources(name, branch)
-                case SetOf():
+                case syntax.SetOf():
                     yield from self.sources(name, literal.body)
-                case Negation() | Builtin() | Truth():
+                case syntax.Negation() | syntax.Builtin() | syntax.Truth():
                     pass
                 case _:
                     assert_never(literal)
 
     # -- second way: the tree again, with its types
 
-    def typed_body(self, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    def typed_body(self, body: tuple[syntax.Literal, ...]) -> tuple[syntax.Literal, ...]:
         return tuple(self.typed_literal(literal) for literal in body)
 
-    def typed_literal(self, literal: Literal) -> Literal:
+    def typed_literal(self, literal: syntax.Literal) -> syntax.Literal:
         match literal:
-            case Negation():
+            case syntax.Negation():
                 inner = self.typed_literal(literal.literal)
-                assert isinstance(inner, Atom | Builtin)
+                assert isinstance(inner, syntax.Atom | syntax.Builtin)
                 return replace(literal, literal=inner)
-            case Disjunction():
+            case syntax.Disjunction():
                 return replace(literal, branches=tuple(self.typed_body(branch) for branch in literal.branches))
-            case Truth():
+            case syntax.Truth():
                 return literal
-            case SetOf():
+            case syntax.SetOf():
                 typed_body, result = self.typed_body(literal.body), self.typed(literal.result)
                 return replace(literal, target=self.typed(literal.target), body=typed_body, result=result)
-            case Atom() | Builtin():
+            case syntax.Atom() | syntax.Builtin():
                 pass
             case _:
                 assert_never(literal)
         typed = replace(literal, args=self.typed_args(literal.args))
-        if isinstance(typed, Builtin) and typed.definition is not None:
+        if isinstance(typed, syntax.Builtin) and typed.definition is not None:
             typed = replace(typed, definition=self.definitions.get(typed.op, typed.definition))
         match typed:
-            case Builtin(op="match", args=(Constant(value=str(text), span=span), *_)) if refused := refusal(text):
+            case syntax.Builtin(op="match", args=(syntax.Constant(value=str(text), span=span), *_)) if refused := refusal(text):
                 self.findings.error("pattern", refused.message, span, rule=PATTERN_RULE, hint=refused.hint)
         return typed
 
-    def typed_args(self, args: tuple[Term, ...]) -> tuple[Term, ...]:
+    def typed_args(self, args: tuple[syntax.Term, ...]) -> tuple[syntax.Term, ...]:
         return tuple(self.typed(arg) for arg in args)
 
-    def typed(self, term: Term) -> Term:
+    def typed(self, term: syntax.Term) -> syntax.Term:
         type_ = self.cells[id(term)].resolved()
         match term:
-            case Constant():
+            case syntax.Constant():
                 return replace(term, value=self.constant(term, type_), type=type_, unsigned=type_.kind == "unsigned")
-            case Functor():
+            case syntax.Functor():
                 args = self.typed_args(term.args)
-                if term.name in ("/", "%") and isinstance(args[1], Constant) and args[1].value == 0:
+                if term.name in ("/", "%") and isinstance(args[1], syntax.Constant) and args[1].value == 0:
                     rule = "division by zero has no value, so this could never hold"
                     self.findings.error("division-by-zero", "this divides by the constant 0", term.span, rule=rule)
-                if term.name in ("()", "{}") and all(isinstance(arg, Constant) for arg in args):
-                    value = apply(term.name, type_, (), [arg.value for arg in args if isinstance(arg, Constant)])
+                if term.name in ("()", "{}") and all(isinstance(arg, syntax.Constant) for arg in args):
+                    value = apply(term.name, type_, (), [arg.value for arg in args if isinstance(arg, syntax.Constant)])
                     assert value is not None, "a set or a tuple of constants has a value"
-                    return Constant(value, type_, span=term.span)
+                    return syntax.Constant(value, type_, span=term.span)
                 return replace(term, args=args, type=type_)
-            case Aggregate():
+            case syntax.Aggregate():
                 target = None if term.target is None else self.typed(term.target)
                 return replace(term, target=target, body=self.typed_body(term.body), type=type_)
-            case Variable() | Wildcard():
+            case syntax.Variable() | syntax.Wildcard():
                 return replace(term, type=type_)
             case _:
                 assert_never(term)
 
-    def constant(self, constant: Constant, type_: Type) -> Value:
+    def constant(self, constant: syntax.Constant, type_: Type) -> Value:
         value: object = constant.value
         try:
             if isinstance(value, str) and not type_.parts:
@@ -369,7 +349,7 @@ class _RuleTypes:
             return 0
 
 
-def names_of_scope(aggregate: Aggregate) -> set[str]:
+def names_of_scope(aggregate: syntax.Aggregate) -> set[str]:
     """The variables that stand in an aggregate itself, not in aggregates inside it."""
     found: set[str] = set() if aggregate.target is None else names(aggregate.target)
     for literal in aggregate.body:
@@ -377,12 +357,12 @@ def names_of_scope(aggregate: Aggregate) -> set[str]:
     return found
 
 
-def names_within(literal: SetOf) -> set[str]:
+def names_within(literal: syntax.SetOf) -> set[str]:
     """The variables that stand in a setof itself, its own among them."""
     return set[str]().union(names(literal.target), names(literal.result), *map(names, literal.body))
 
 
-def _constant_cell(constant: Constant) -> Cell:
+def _constant_cell(constant: syntax.Constant) -> Cell:
     match constant.value:
         case Set() | tuple():
             assert constant.type is not None, "such a constant was typed before"
@@ -407,6 +387,3 @@ def _conversion(first: Cell, second: Cell) -> str:
         return ""
     functor = {"number": "to_number", "unsigned": "to_unsigned", "float": "to_float", "symbol": "to_string"}.get(wanted.kind)
     return f"convert it with {functor}(…)" if functor else ""
-
-
-__all__ = ["elaborate", "names_of_scope", "Wildcard"]

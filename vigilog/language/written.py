@@ -26,7 +26,8 @@ from vigilog.language.frames.syntax import Frame
 from vigilog.language.frames.translate import own
 from vigilog.language.parser import parse
 from vigilog.language.printer import show
-from vigilog.language.syntax import Declaration, Definition, Directive, Program, Rule, Statement, TypeDefinition
+from vigilog.language.program import Program
+from vigilog.language.syntax import Declaration, Definition, Directive, Rule, Statement, TypeDefinition
 
 NAME = "program"  # of a text that has no other
 

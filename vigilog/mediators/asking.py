@@ -9,8 +9,9 @@ from math import prod
 from vigilog.core.errors import DataError, ProgramError
 from vigilog.core.values import Row, Type
 from vigilog.language.parser import parse
+from vigilog.language.parts import rename_literal
 from vigilog.language.printer import show_body, show_term
-from vigilog.language.syntax import Atom, Constant, Functor, Rule, Variable, rename_literal
+from vigilog.language.syntax import Atom, Constant, Functor, Rule, Variable
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.facts import parsed_where
 from vigilog.mediators.regions import Region, common, minus

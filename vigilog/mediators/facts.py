@@ -19,23 +19,12 @@ from typing import NamedTuple
 from vigilog.core.errors import DataError, ProgramError, did_you_mean
 from vigilog.core.runs import NEXT, Place, Runs, axis
 from vigilog.core.values import Type
+from vigilog.language import syntax
 from vigilog.language.check import check
 from vigilog.language.parser import parse
+from vigilog.language.parts import names
 from vigilog.language.printer import show_constant, show_term
-from vigilog.language.syntax import (
-    Atom,
-    Attribute,
-    Constant,
-    Declaration,
-    Disjunction,
-    Functor,
-    Literal,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    names,
-)
+from vigilog.language.program import Program
 from vigilog.mediators.conditions import conjunction, said
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.forms import MIRRORED, OPPOSITE, NotLinear, compared
@@ -138,8 +127,8 @@ def shown_test(test: Test, runs: Mapping[str, Runs], beside: Collection[Test] = 
 
 class Comparison(NamedTuple):
     op: str
-    left: Term
-    right: Term
+    left: syntax.Term
+    right: syntax.Term
     negated: bool = False  # its complement is meant
 
 
@@ -154,8 +143,8 @@ def as_comparison(test: Linear, runs: Mapping[str, Runs], beside: Collection[Tes
     for name, factor in test.terms:
         rest = [(other, times) for other, times in test.terms if other != name]
         if abs(factor) == 1 and len(rest) == 1 and rest[0][1] == factor and test.bound == 0:
-            one, other = (Variable(each, runs[each].axis.type) for each in (name, rest[0][0]))
-            negative = Functor("-", (Constant(0, one.type), one), one.type)
+            one, other = (syntax.Variable(each, runs[each].axis.type) for each in (name, rest[0][0]))
+            negative = syntax.Functor("-", (syntax.Constant(0, one.type), one), one.type)
             moved = Comparison("<=", negative, other) if factor < 0 else Comparison("<=", other, negative)
             if _has_values(moved, runs, beside):
                 return moved
@@ -190,8 +179,8 @@ def _plain(test: Linear, runs: Mapping[str, Runs]) -> Comparison:
     """A linear test with what has a positive factor on the left, and the rest on the right, or everything on the left."""
     types = {name: runs[name].axis.type for name, _ in test.terms}
     type_ = next(iter(types.values()))
-    above = [(Variable(name, types[name]), factor) for name, factor in test.terms if factor > 0]
-    below = [(Variable(name, types[name]), -factor) for name, factor in test.terms if factor < 0]
+    above = [(syntax.Variable(name, types[name]), factor) for name, factor in test.terms if factor > 0]
+    below = [(syntax.Variable(name, types[name]), -factor) for name, factor in test.terms if factor < 0]
     if type_.kind not in ("number", "unsigned"):  # only compared: x - y <= -1 is x < y
         return Comparison("<" if test.op == "<=" and test.bound == -1 else test.op, above[0][0], below[0][0])
     least, most = axis(type_).least, axis(type_).most
@@ -199,27 +188,29 @@ def _plain(test: Linear, runs: Mapping[str, Runs]) -> Comparison:
     if not below or not above:
         op, bound = (test.op, test.bound) if not below else (MIRRORED[test.op], -test.bound)
         if least <= bound <= most:
-            return Comparison(op, _sum(above or below, 0, type_), Constant(bound, type_))
+            return Comparison(op, _sum(above or below, 0, type_), syntax.Constant(bound, type_))
         op, bound = OPPOSITE[op], bound + (1 if op == "<=" else -1)  # what overflows: it is not so that the sum has a value there
         op = {"<": "<=", ">": ">="}.get(op, op)
         if not least <= bound <= most:
             raise Unsolved("a condition has values beyond 64 bits, which cannot be written")
-        return Comparison(op, _sum(above or below, 0, type_), Constant(bound, type_), negated=True)
+        return Comparison(op, _sum(above or below, 0, type_), syntax.Constant(bound, type_), negated=True)
     if test.op == "<=" and test.bound > most:
         return Comparison("<=", _sum(below, test.bound + 1, type_), _sum(above, 0, type_), negated=True)
     return Comparison(test.op, _sum(above, max(-test.bound, 0), type_), _sum(below, max(test.bound, 0), type_))
 
 
-def _sum(terms: list[tuple[Variable, int]], constant: int, type_: Type) -> Term:
+def _sum(terms: list[tuple[syntax.Variable, int]], constant: int, type_: Type) -> syntax.Term:
     most = axis(type_).most
     assert most is not None, "integers end"
-    parts: list[Term] = [name if factor == 1 else Functor("*", (Constant(factor, type_), name), type_) for name, factor in terms]
+    parts: list[syntax.Term] = [
+        name if factor == 1 else syntax.Functor("*", (syntax.Constant(factor, type_), name), type_) for name, factor in terms
+    ]
     while constant:
-        parts.append(Constant(min(constant, most), type_))
+        parts.append(syntax.Constant(min(constant, most), type_))
         constant -= min(constant, most)
     found = parts[0]
     for part in parts[1:]:
-        found = Functor("+", (found, part), type_)
+        found = syntax.Functor("+", (found, part), type_)
     return found
 
 
@@ -253,10 +244,12 @@ def _read(text: str, columns: Mapping[str, Type]) -> list[Conjunction]:
             hint = did_you_mean(unknown[0], columns) if unknown else ""
             shown = f"where has {unknown[0]}, and args are {', '.join(columns)}" if unknown else "where is a conjunction of conditions"
             raise DataError(f"{shown}{f' ({hint})' if hint else ''}", "where")
-        attributes = tuple(Attribute(name, str(type_)) for name, type_ in columns.items())
-        anchor = Atom("columns", tuple(Variable(name) for name in columns))
-        declared = (Declaration("columns", attributes), Declaration("p", ()))
-        checked = check(Program((), declared, (), (Rule((Atom("p", ()),), (anchor, *body[0].body)),), {"where": text})).program
+        attributes = tuple(syntax.Attribute(name, str(type_)) for name, type_ in columns.items())
+        anchor = syntax.Atom("columns", tuple(syntax.Variable(name) for name in columns))
+        declared = (syntax.Declaration("columns", attributes), syntax.Declaration("p", ()))
+        checked = check(
+            Program((), declared, (), (syntax.Rule((syntax.Atom("p", ()),), (anchor, *body[0].body)),), {"where": text})
+        ).program
         parts = [Conjunction({name: axis(type_).all for name, type_ in columns.items()})]
         for literal in checked.rules[0].body[1:]:
             parts = [found for part in parts for found in _said(literal, part)]
@@ -267,8 +260,8 @@ def _read(text: str, columns: Mapping[str, Type]) -> list[Conjunction]:
         raise DataError(f"where {text!r} {reason}", "where") from None
 
 
-def _said(literal: Literal, part: Conjunction) -> list[Conjunction]:
-    if isinstance(literal, Disjunction):
+def _said(literal: syntax.Literal, part: Conjunction) -> list[Conjunction]:
+    if isinstance(literal, syntax.Disjunction):
         found = []
         for branch in literal.branches:
             ways = [part]

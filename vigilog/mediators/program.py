@@ -15,32 +15,11 @@ from typing import assert_never
 from vigilog.core.errors import Finding, Findings
 from vigilog.core.runs import Runs, axis
 from vigilog.core.values import BOOLEAN, NUMBER, SYMBOL, Type
+from vigilog.language import syntax
+from vigilog.language.parts import aggregates, map_terms, names, variables
+from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by, needs
 from vigilog.language.strata import components
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Directive,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    aggregates,
-    map_terms,
-    names,
-    variables,
-)
 from vigilog.mediators import boxes
 from vigilog.mediators.clauses import Clause, pattern
 from vigilog.mediators.conditions import said
@@ -49,10 +28,10 @@ from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.normalize import normalize
 
 UPDATES = (
-    Attribute("id", "number", NUMBER),
-    Attribute("tx", "number", NUMBER),
-    Attribute("insert", "boolean", BOOLEAN),
-    Attribute("region", "symbol", SYMBOL),
+    syntax.Attribute("id", "number", NUMBER),
+    syntax.Attribute("tx", "number", NUMBER),
+    syntax.Attribute("insert", "boolean", BOOLEAN),
+    syntax.Attribute("region", "symbol", SYMBOL),
 )
 
 
@@ -95,8 +74,8 @@ class _Taken:
     def __init__(self, program: Program) -> None:
         self.program, self.constrained = program, program.constrained
         self.names, self.findings, self.numbers = Naming(program.relations), Findings(), count(1)
-        self.declarations: list[Declaration] = []
-        self.rules: list[Rule] = []
+        self.declarations: list[syntax.Declaration] = []
+        self.rules: list[syntax.Rule] = []
         self.inside: dict[str, str] = {}
         self.outside: dict[str, str] = {}
 
@@ -110,24 +89,28 @@ class _Taken:
             if not any(head.relation in self.constrained for head in rule.heads):
                 self.rules.append(replace(rule, body=self._read(rule.body)))
         updates = {name: self.names(name, "updates") for name in sorted(self.constrained)}
-        self.declarations += [Declaration(name, UPDATES) for name in updates.values()]
+        self.declarations += [syntax.Declaration(name, UPDATES) for name in updates.values()]
         self.findings.raise_errors(program.texts)
         directives = tuple(one for one in program.directives if one.relation not in self.constrained)
         kept = tuple(one for one in program.declarations if one.relation not in self.constrained)
         hidden = [*updates.values(), *self.inside.values(), *self.outside.values()]
-        given = tuple(Directive("input", name) for name in hidden)
+        given = tuple(syntax.Directive("input", name) for name in hidden)
         ordinary = replace(program, declarations=(*kept, *self.declarations), directives=(*directives, *given), rules=tuple(self.rules))
         numbered = tuple(replace(clause, place=index) for index, clause in enumerate(found for found in clauses if found is not None))
         return Mediated(program, ordinary, numbered, updates, self.inside, self.outside, tuple(self.findings.warnings))
 
     # -- what is refused
 
-    def _check(self, mine: Iterable[Rule]) -> None:
+    def _check(self, mine: Iterable[syntax.Rule]) -> None:
         for rule in mine:
             if not all(head.relation in self.constrained for head in rule.heads):
                 self._refuse(rule, "this rule has a constrained head and one that is not", "write two rules")
             for literal in rule.body:
-                if isinstance(literal, Negation) and isinstance(literal.literal, Atom) and literal.literal.relation in self.constrained:
+                if (
+                    isinstance(literal, syntax.Negation)
+                    and isinstance(literal.literal, syntax.Atom)
+                    and literal.literal.relation in self.constrained
+                ):
                     self._refuse(
                         rule,
                         f"a rule of a constrained relation negates {literal.literal.relation}, which is constrained",
@@ -155,14 +138,14 @@ class _Taken:
                     Finding("unsupported", f"{directive.relation} is constrained, and has no .input", directive.span, hint=hint)
                 )
 
-    def _refuse(self, rule: Rule, message: str, hint: str) -> None:
+    def _refuse(self, rule: syntax.Rule, message: str, hint: str) -> None:
         self.findings.error("unsupported", message, rule.span, hint=hint)
 
     # -- rules of constrained relations
 
-    def _clause(self, rule: Rule, number: int) -> Clause | None:
+    def _clause(self, rule: syntax.Rule, number: int) -> Clause | None:
         rule = self._without_wildcards(rule)
-        mine = [part for part in rule.body if isinstance(part, Atom) and part.relation in self.constrained]
+        mine = [part for part in rule.body if isinstance(part, syntax.Atom) and part.relation in self.constrained]
         others = [part for part in rule.body if part not in mine]
         ordinary = self._ordinary(others)
         conditions = [part for part in others if part not in ordinary]
@@ -173,9 +156,9 @@ class _Taken:
             shared = [typed[name] for name in sorted(wanted & set[str]().union(*map(names, ordinary)))]
             name = self.names.fresh(f"{rule.head.relation}_body")
             self.declarations.append(
-                Declaration(name, tuple(Attribute(one.name, str(one.type), one.type) for one in shared), (), rule.span)
+                syntax.Declaration(name, tuple(syntax.Attribute(one.name, str(one.type), one.type) for one in shared), (), rule.span)
             )
-            atom = Atom(name, tuple(shared))
+            atom = syntax.Atom(name, tuple(shared))
             self.rules.append(rule.derive(atom, body=self._read(tuple(ordinary))))
             body.insert(0, pattern(atom, tuple(one.name for one in shared)))
         known = []
@@ -187,7 +170,7 @@ class _Taken:
                 self.findings.error("unsupported", f"a condition of {rule.head.relation} {reason}", literal.span, hint=hint)
         found = {one.name: one for part in (*rule.heads, *mine, *conditions) for one in variables(part)}
         for arg in body[0].args if ordinary else ():
-            found.setdefault(arg.name, arg) if isinstance(arg, Variable) else None
+            found.setdefault(arg.name, arg) if isinstance(arg, syntax.Variable) else None
         values = {name: axis(one.type).all for name, one in found.items() if one.type is not None}
         head = pattern(rule.head, self.program.relations[rule.head.relation].columns)
         clause = Clause(number, head, tuple(body), tuple(known), values, rule)
@@ -196,60 +179,68 @@ class _Taken:
             self.findings.warn("unsolvable", message, rule.span)
         return clause
 
-    def _ordinary(self, literals: Collection[Literal]) -> list[Literal]:
+    def _ordinary(self, literals: Collection[syntax.Literal]) -> list[syntax.Literal]:
         """What SQL can say: atoms, what is negated or aggregated, and what concerns their variables alone."""
-        atoms_ = [part for part in literals if isinstance(part, Atom)]
-        if not atoms_ and not any(isinstance(part, Negation) or any(aggregates(part)) for part in literals):
+        atoms_ = [part for part in literals if isinstance(part, syntax.Atom)]
+        if not atoms_ and not any(isinstance(part, syntax.Negation) or any(aggregates(part)) for part in literals):
             return []
         scope = set[str]().union(*map(names, literals))
-        plain = tuple(part for part in literals if isinstance(part, Atom) or (isinstance(part, Builtin) and part.op == "="))
+        plain = tuple(part for part in literals if isinstance(part, syntax.Atom) or (isinstance(part, syntax.Builtin) and part.op == "="))
         grounded = grounded_by(plain, set(), scope)
-        return [part for part in literals if isinstance(part, Atom | Negation) or any(aggregates(part)) or _needs(part, scope) <= grounded]
+        return [
+            part
+            for part in literals
+            if isinstance(part, syntax.Atom | syntax.Negation) or any(aggregates(part)) or _needs(part, scope) <= grounded
+        ]
 
-    def _without_wildcards(self, rule: Rule) -> Rule:
+    def _without_wildcards(self, rule: syntax.Rule) -> syntax.Rule:
         fresh = count(1)
 
-        def named(term: Term) -> Term:
-            return Variable(f"_any{next(fresh)}", term.type) if isinstance(term, Wildcard) else term
+        def named(term: syntax.Term) -> syntax.Term:
+            return syntax.Variable(f"_any{next(fresh)}", term.type) if isinstance(term, syntax.Wildcard) else term
 
-        body = tuple(map_terms(part, named) if isinstance(part, Atom) and part.relation in self.constrained else part for part in rule.body)
+        body = tuple(
+            map_terms(part, named) if isinstance(part, syntax.Atom) and part.relation in self.constrained else part for part in rule.body
+        )
         return replace(rule, body=body)
 
     # -- ordinary rules
 
-    def _read(self, body: tuple[Literal, ...]) -> tuple[Literal, ...]:
+    def _read(self, body: tuple[syntax.Literal, ...]) -> tuple[syntax.Literal, ...]:
         """The body with boxes in the place of constrained atoms, in its aggregates, too."""
         return tuple(found for literal in body for found in self._boxed(literal))
 
-    def _boxed(self, literal: Literal) -> Iterable[Literal]:
+    def _boxed(self, literal: syntax.Literal) -> Iterable[syntax.Literal]:
         match literal:
-            case Atom(relation=relation) if relation in self.constrained:
+            case syntax.Atom(relation=relation) if relation in self.constrained:
                 return self._box(literal, self.inside, "box")
-            case Negation(literal=Atom(relation=relation) as atom) if relation in self.constrained:
+            case syntax.Negation(literal=syntax.Atom(relation=relation) as atom) if relation in self.constrained:
                 return self._box(atom, self.outside, "outside")
-            case Disjunction():
+            case syntax.Disjunction():
                 return [replace(literal, branches=tuple(map(self._read, literal.branches)))]
-            case Atom() | Negation() | Builtin() | Truth() | SetOf():
+            case syntax.Atom() | syntax.Negation() | syntax.Builtin() | syntax.Truth() | syntax.SetOf():
                 return [map_terms(literal, self._term)] if any(aggregates(literal)) else [literal]
             case _:
                 assert_never(literal)
 
-    def _box(self, atom: Atom, known: dict[str, str], word: str) -> Iterable[Literal]:
+    def _box(self, atom: syntax.Atom, known: dict[str, str], word: str) -> Iterable[syntax.Literal]:
         declaration = self.program.relations[atom.relation]
         if atom.relation not in known:
             known[atom.relation] = self.names(atom.relation, word)
             self.declarations.append(boxes.declared(declaration, known[atom.relation]))
         return boxes.reading(known[atom.relation], declaration, atom.args, next(self.numbers), atom.span)
 
-    def _term(self, term: Term) -> Term:
+    def _term(self, term: syntax.Term) -> syntax.Term:
         match term:
-            case Aggregate():
+            case syntax.Aggregate():
                 return replace(term, body=self._read(term.body))
-            case Functor():
+            case syntax.Functor():
                 return replace(term, args=tuple(map(self._term, term.args)))
-            case Variable() | Wildcard() | Constant():
+            case syntax.Variable() | syntax.Wildcard() | syntax.Constant():
                 return term
 
 
-def _needs(literal: Literal, scope: set[str]) -> set[str]:
-    return set[str]().union(*(needs(term, scope) for term in getattr(literal, "args", ()))) if isinstance(literal, Builtin) else set()
+def _needs(literal: syntax.Literal, scope: set[str]) -> set[str]:
+    return (
+        set[str]().union(*(needs(term, scope) for term in getattr(literal, "args", ()))) if isinstance(literal, syntax.Builtin) else set()
+    )

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from vigilog.core.runs import Place, Runs
-from vigilog.language.syntax import Constant, rename
+from vigilog.language.parts import rename
+from vigilog.language.syntax import Constant
 from vigilog.mediators.forms import compared, folded
 from vigilog.mediators.tests import Computed, Linear, Test, linear
 

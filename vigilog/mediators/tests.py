@@ -18,7 +18,8 @@ from typing import Literal as OneOf
 
 from vigilog.core.values import Value
 from vigilog.language.functors import apply, test
-from vigilog.language.syntax import Aggregate, Constant, Functor, Term, Variable, Wildcard, rename, subterms
+from vigilog.language.parts import rename, subterms
+from vigilog.language.syntax import Aggregate, Constant, Functor, Term, Variable, Wildcard
 
 Op = OneOf["<=", "=", "!="]
 

@@ -10,7 +10,8 @@ from functools import cached_property
 
 from vigilog.core.schema import PRESENT, distinct
 from vigilog.core.values import BOOLEAN, Type
-from vigilog.language.syntax import Declaration, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Declaration
 
 
 class Layout:

@@ -16,32 +16,12 @@ from sqlglot import exp
 
 from vigilog.core.errors import Finding, ProgramError
 from vigilog.core.values import BOOLEAN, Type
+from vigilog.language import syntax
 from vigilog.language.canonical import canonical
 from vigilog.language.functors import AGGREGATES, TOTAL
+from vigilog.language.parts import aggregates as aggregates_in
+from vigilog.language.parts import atoms, names, rigid, subterms
 from vigilog.language.safety import awaits, decidable, grounded_by, names_in, needs
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Usage,
-    Variable,
-    Wildcard,
-    atoms,
-    names,
-    rigid,
-    subterms,
-    usage,
-)
-from vigilog.language.syntax import aggregates as aggregates_in
 from vigilog.planning.applied import Applied
 from vigilog.planning.dialect import Dialect, Parameters, Sql, call, defined, integer, is_null
 from vigilog.planning.layout import Layout
@@ -61,7 +41,7 @@ class Choice:
     """
 
     first: int | None = None
-    table: Callable[[int, Atom], str] | None = None
+    table: Callable[[int, syntax.Atom], str] | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     distinct: Mapping[str, Sequence[float]] = field(default_factory=dict)
     prefix: str = ""
@@ -105,7 +85,7 @@ class Selection:
         return sql.sql(self.dialect.name, normalize_functions=False, copy=False)  # nobody else needs it as it was
 
 
-def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice()) -> Selection:
+def select(rule: syntax.Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice()) -> Selection:
     """The SELECT whose rows are what the rule derives, named by the head's columns; duplicates are not removed."""
     builder = _Builder(rule, layout, dialect, choice)
     query = _Query(builder, {}, names(rule), wanted=names(rule.head))
@@ -121,7 +101,7 @@ def select(rule: Rule, layout: Layout, dialect: Dialect, choice: Choice = Choice
 class _Builder:
     """What all parts of one statement share: fresh aliases, parameters, the searches made."""
 
-    def __init__(self, rule: Rule, layout: Layout, dialect: Dialect, choice: Choice) -> None:
+    def __init__(self, rule: syntax.Rule, layout: Layout, dialect: Dialect, choice: Choice) -> None:
         self.rule, self.layout, self.dialect, self.choice = rule, layout, dialect, choice
         self.parameters: dict[str, str | float] = {}
         self.searches: list[Search] = []
@@ -140,12 +120,12 @@ class _Builder:
         message = f"the rule computes values from each other in more than {MOST_NESTED} steps; name a part of it as a relation of its own"
         return ProgramError([Finding("limit", message, self.rule.source.span)], self.layout.program.texts)
 
-    def table(self, atom: Atom, position: int | None) -> str:
+    def table(self, atom: syntax.Atom, position: int | None) -> str:
         if position is not None and self.choice.table is not None:
             return self.choice.table(position, atom)
         return self.layout.tables[atom.relation]
 
-    def constant(self, constant: Constant) -> Sql:
+    def constant(self, constant: syntax.Constant) -> Sql:
         assert constant.type is not None, "checked programs are typed"
         value = constant.value
         if not isinstance(value, str | float):  # SQLite does not always read a float's text as that float
@@ -175,7 +155,7 @@ class _Query:
         self.counting = False  # whether this is an aggregate's body
         self.nested = 0  # how many SELECTs there are in one another
 
-    def solve(self, body: tuple[Literal, ...], first: int | None = None) -> None:
+    def solve(self, body: tuple[syntax.Literal, ...], first: int | None = None) -> None:
         """Takes literal after literal: what can be decided at once, then the cheapest atom, then aggregates; last are atoms that wait for each other."""
         pending = list(enumerate(body))
         for literal in body:
@@ -183,8 +163,8 @@ class _Query:
         if first is not None:
             pending = self.take(first, pending)
         while pending := self.decide(pending):
-            equalities, known = [part for _, part in pending if isinstance(part, Builtin)], self.env.keys()
-            atoms = [(index, part) for index, part in pending if isinstance(part, Atom)]
+            equalities, known = [part for _, part in pending if isinstance(part, syntax.Builtin)], self.env.keys()
+            atoms = [(index, part) for index, part in pending if isinstance(part, syntax.Atom)]
             told = [(index, atom) for index, atom in atoms if not awaits(atom, equalities, known, self.scope)]
             ready = [] if told else [index for index, part in pending if self.is_ready(part)]
             if ready:
@@ -195,15 +175,15 @@ class _Query:
                 index, _ = cheapest(told or atoms, known, self.builder.choice.rows, self.builder.choice.distinct)
                 pending = self.take(index, pending)
 
-    def take(self, index: int, pending: list[tuple[int, Literal]]) -> list[tuple[int, Literal]]:
+    def take(self, index: int, pending: list[tuple[int, syntax.Literal]]) -> list[tuple[int, syntax.Literal]]:
         """Joins one of the atoms; gives what is pending then."""
         atom = dict(pending)[index]
-        assert isinstance(atom, Atom), "only an atom is joined"
+        assert isinstance(atom, syntax.Atom), "only an atom is joined"
         self.join(index, atom)
         self.wanted.subtract(_asked(atom))
         return [(i, literal) for i, literal in pending if i != index]
 
-    def decide(self, pending: list[tuple[int, Literal]]) -> list[tuple[int, Literal]]:
+    def decide(self, pending: list[tuple[int, syntax.Literal]]) -> list[tuple[int, syntax.Literal]]:
         """Adds every literal that needs no further table, as often as that makes others decidable."""
         while True:
             left = []
@@ -216,10 +196,10 @@ class _Query:
                 return left
             pending = left
 
-    def looked_up(self, index: int, literal: Literal) -> bool:
+    def looked_up(self, index: int, literal: syntax.Literal) -> bool:
         """Adds an atom that binds nothing as a condition: whether there is such a row counts, not how many. In an aggregate it may count."""
         if (
-            not isinstance(literal, Atom)
+            not isinstance(literal, syntax.Atom)
             or self.counting
             or not self.tables
             or not self.builder.dialect.correlates
@@ -233,60 +213,60 @@ class _Query:
         self.where.insert(place, condition)
         return True
 
-    def decided(self, literal: Literal) -> bool:
+    def decided(self, literal: syntax.Literal) -> bool:
         match literal:
-            case Truth():
+            case syntax.Truth():
                 if not literal.value:
                     self.where.append(exp.EQ(this=integer(1), expression=integer(0)))
                 return True
-            case Builtin(op="=", args=(Variable(), Aggregate())):
+            case syntax.Builtin(op="=", args=(syntax.Variable(), syntax.Aggregate())):
                 return False
-            case Builtin() if (use := usage(literal)) is not None:
+            case syntax.Builtin() if (use := syntax.usage(literal)) is not None:
                 return self.used(literal, use)
-            case Builtin(op="=", args=(left, right)):
+            case syntax.Builtin(op="=", args=(left, right)):
                 for variable, term in ((left, right), (right, left)):
-                    if isinstance(variable, Variable) and variable.name not in self.env and self.known(term):
+                    if isinstance(variable, syntax.Variable) and variable.name not in self.env and self.known(term):
                         self.env[variable.name] = self.guarded(term)
                         if sum(1 for _ in self.env[variable.name].walk()) > LARGE_EXPRESSION:
                             self.stage([])
                         return True
                     if (
-                        isinstance(variable, Functor)
+                        isinstance(variable, syntax.Functor)
                         and not self.known(variable)
                         and self.known(term)
                         and all(map(self.known, rigid(variable)))
                     ):
                         self.bind(variable, self.guarded(term))
                         return True
-            case Negation() | Builtin():
+            case syntax.Negation() | syntax.Builtin():
                 pass
-            case Atom():
+            case syntax.Atom():
                 return False
-            case Disjunction() | SetOf():
+            case syntax.Disjunction() | syntax.SetOf():
                 raise AssertionError("normalization leaves a disjunction only as the whole body of an aggregate, and no setof")
             case _:
                 assert_never(literal)
         if not self.known_literal(literal):
             return False
-        if isinstance(literal, Negation) and isinstance(literal.literal, Atom):
+        if isinstance(literal, syntax.Negation) and isinstance(literal.literal, syntax.Atom):
             condition = self.absent(literal.literal)  # which may begin a new SELECT, with conditions of its own
             self.where.append(condition)
         else:
-            builtin = literal.literal if isinstance(literal, Negation) else literal
-            assert isinstance(builtin, Builtin)
-            if (use := usage(builtin)) is not None and builtin.op != "member":
+            builtin = literal.literal if isinstance(literal, syntax.Negation) else literal
+            assert isinstance(builtin, syntax.Builtin)
+            if (use := syntax.usage(builtin)) is not None and builtin.op != "member":
                 self.where.append(exp.Not(this=self.result_is(Applied(builtin, use))))
                 return True
             args = builtin.args
             condition = self.builder.dialect.test(builtin.op, [self.guarded(arg) for arg in args], [_type(arg) for arg in args])
-            if builtin.op == "match" and not isinstance(builtin.args[0], Constant):
+            if builtin.op == "match" and not isinstance(builtin.args[0], syntax.Constant):
                 self.require(condition)
-            self.where.append(exp.Not(this=exp.Paren(this=condition)) if isinstance(literal, Negation) else condition)
+            self.where.append(exp.Not(this=exp.Paren(this=condition)) if isinstance(literal, syntax.Negation) else condition)
         return True
 
     # -- sets and tuples
 
-    def used(self, literal: Builtin, use: Usage) -> bool:
+    def used(self, literal: syntax.Builtin, use: syntax.Usage) -> bool:
         """Adds `member`, or an aggregate over a set, if what it is computed from is known."""
         if not decidable(literal, self.known):
             return False
@@ -300,7 +280,7 @@ class _Query:
             applied = Applied(literal, use)
             value = dialect.applied(applied, [self.guarded(arg) for arg in use.given])
             if not applied.single:
-                whole = use.results[0] if len(use.results) == 1 else Functor("()", use.results, applied.element)
+                whole = use.results[0] if len(use.results) == 1 else syntax.Functor("()", use.results, applied.element)
                 self.bind(whole, self.each(value, applied.element))
                 return True
             alias = self.stage([exp.alias_(value, "result", quoted=True)])  # so that it is computed once
@@ -316,7 +296,7 @@ class _Query:
         """The condition that an aggregate over a set gives a result; where it gives none at all, NULL."""
         dialect, use = self.builder.dialect, applied.use
         value = dialect.applied(applied, [self.guarded(arg) for arg in use.given])
-        wanted = use.results[0] if len(use.results) == 1 else Functor("()", use.results, applied.element)
+        wanted = use.results[0] if len(use.results) == 1 else syntax.Functor("()", use.results, applied.element)
         if applied.single:
             return exp.Paren(this=exp.EQ(this=value, expression=self.guarded(wanted)))
         return exp.Paren(this=dialect.test("member", [self.guarded(wanted), value], [applied.element, applied.type]))
@@ -331,11 +311,11 @@ class _Query:
         alias = self.stage([exp.alias_(dialect.members(collected, element), "value", quoted=True)])
         return dialect.member(exp.column("value", alias, quoted=True), element)
 
-    def bind(self, term: Term, value: Sql) -> None:
+    def bind(self, term: syntax.Term, value: Sql) -> None:
         """Equates a term with a value: what is free in it takes its value from there."""
-        if isinstance(term, Variable) and term.name not in self.env:
+        if isinstance(term, syntax.Variable) and term.name not in self.env:
             self.env[term.name] = value
-        elif isinstance(term, Functor) and term.name == "()" and not self.known(term):
+        elif isinstance(term, syntax.Functor) and term.name == "()" and not self.known(term):
             for place, arg in enumerate(term.args):
                 self.bind(arg, self.builder.dialect.component(value.copy(), _type(term), place))
         else:
@@ -343,16 +323,16 @@ class _Query:
 
     # -- what is known
 
-    def known(self, term: Term) -> bool:
+    def known(self, term: syntax.Term) -> bool:
         return needs(term, self.scope) <= self.env.keys()
 
-    def known_literal(self, literal: Atom | Negation | Builtin) -> bool:
-        args = literal.literal.args if isinstance(literal, Negation) else literal.args
-        return all(isinstance(arg, Wildcard) or self.known(arg) for arg in args)
+    def known_literal(self, literal: syntax.Atom | syntax.Negation | syntax.Builtin) -> bool:
+        args = literal.literal.args if isinstance(literal, syntax.Negation) else literal.args
+        return all(isinstance(arg, syntax.Wildcard) or self.known(arg) for arg in args)
 
     # -- tables
 
-    def join(self, index: int, atom: Atom) -> None:
+    def join(self, index: int, atom: syntax.Atom) -> None:
         if atom.relation in self.builder.choice.large and self.tables:
             self.sent = [self.stage([]) if len(self.tables) > 1 else self.tables[0][1]]
         alias = self.builder.alias()
@@ -364,15 +344,15 @@ class _Query:
             self.where.append(exp.GT(this=number, expression=exp.Placeholder(this="since")))
             self.where.append(exp.LTE(this=number.copy(), expression=exp.Placeholder(this="until")))
 
-    def match(self, atom: Atom, alias: str, *, searched: bool, guarded: bool = True) -> None:
+    def match(self, atom: syntax.Atom, alias: str, *, searched: bool, guarded: bool = True) -> None:
         """Equates an atom's arguments with a table's columns; variables seen first take the column for their value."""
         given = set(self.env)
         cells = [exp.column(column, alias, quoted=True) for column in self.builder.layout.columns[atom.relation]]
-        repeated: list[tuple[int, Term]] = []
+        repeated: list[tuple[int, syntax.Term]] = []
         for position, arg in enumerate(atom.args):
-            if isinstance(arg, Variable) and arg.name not in self.env:
+            if isinstance(arg, syntax.Variable) and arg.name not in self.env:
                 self.env[arg.name] = cells[position]
-            elif not isinstance(arg, Wildcard):
+            elif not isinstance(arg, syntax.Wildcard):
                 repeated.append((position, arg))
         bound = [position for position, arg in repeated if needs(arg, self.scope) <= given]
         sought: list[tuple[Sql, Sql, Type]] = []
@@ -402,13 +382,13 @@ class _Query:
         condition.meta[_EXCEPTION] = True
         self.where.append(condition)
 
-    def absent(self, atom: Atom) -> Sql:
+    def absent(self, atom: syntax.Atom) -> Sql:
         return exp.Not(this=self.exists(atom, self.builder.table(atom, None)))
 
-    def exists(self, atom: Atom, table: str) -> Sql:
+    def exists(self, atom: syntax.Atom, table: str) -> Sql:
         """The condition that a table has a row as the atom says, all of whose variables are known."""
         for arg in atom.args:
-            if not isinstance(arg, Wildcard) and _partial(arg):
+            if not isinstance(arg, syntax.Wildcard) and _partial(arg):
                 self.guard(arg)
         atom = self.plain(atom)
         inner = _Query(self.builder, self.env, self.scope, self)
@@ -418,44 +398,44 @@ class _Query:
         inner.except_rows(atom.relation, alias)
         return exp.Exists(this=inner.finish([integer(1)]))
 
-    def plain(self, atom: Atom) -> Atom:
+    def plain(self, atom: syntax.Atom) -> syntax.Atom:
         """The atom with computed arguments that must not stand in a subquery computed before it."""
-        args: list[Term] = []
+        args: list[syntax.Term] = []
         for arg in atom.args:
-            if isinstance(arg, Wildcard) or not self.builder.dialect.opaque(self.term(arg)):
+            if isinstance(arg, syntax.Wildcard) or not self.builder.dialect.opaque(self.term(arg)):
                 args.append(arg)
                 continue
-            variable = Variable(f"{self.builder.alias()} computed", arg.type)
+            variable = syntax.Variable(f"{self.builder.alias()} computed", arg.type)
             self.env[variable.name] = self.term(arg)
             args.append(variable)
         if tuple(args) != atom.args:
-            self.stage([], {arg.name for arg in args if isinstance(arg, Variable)})
+            self.stage([], {arg.name for arg in args if isinstance(arg, syntax.Variable)})
         return replace(atom, args=tuple(args))
 
     # -- terms
 
-    def term(self, term: Term) -> Sql:
+    def term(self, term: syntax.Term) -> Sql:
         dialect = self.builder.dialect
         match term:
-            case Variable():
+            case syntax.Variable():
                 return self.env[term.name].copy()
-            case Constant():
+            case syntax.Constant():
                 return self.builder.constant(term)
-            case Functor():
+            case syntax.Functor():
                 assert term.type is not None, "checked programs are typed"
                 return dialect.functor(term.name, term.type, [_type(arg) for arg in term.args], [self.term(arg) for arg in term.args])
-            case Wildcard() | Aggregate():
+            case syntax.Wildcard() | syntax.Aggregate():
                 raise AssertionError("aggregates are lifted out of terms by normalization")
             case _:
                 assert_never(term)
 
-    def guarded(self, term: Term) -> Sql:
+    def guarded(self, term: syntax.Term) -> Sql:
         """The term's value, with a condition that it has one if it may be undefined."""
         if _partial(term):
             self.guard(term)
         return self.term(term)
 
-    def guard(self, term: Term) -> None:
+    def guard(self, term: syntax.Term) -> None:
         self.require(self.term(term))
 
     def require(self, value: Sql) -> None:
@@ -474,24 +454,26 @@ class _Query:
 
     # -- aggregates
 
-    def is_ready(self, literal: Literal) -> bool:
+    def is_ready(self, literal: syntax.Literal) -> bool:
         """Whether a literal says what an aggregate is, all of whose outer variables are known."""
         match literal:
-            case Builtin(args=(Variable(), Aggregate() as aggregate)):
+            case syntax.Builtin(args=(syntax.Variable(), syntax.Aggregate() as aggregate)):
                 return self.known(aggregate)
             case _:
                 return False
 
-    def compute_aggregates(self, ready: list[Literal]) -> None:
+    def compute_aggregates(self, ready: list[syntax.Literal]) -> None:
         """Computes aggregates in a SELECT around what there is so far."""
         dialect = self.builder.dialect
-        found = [literal.args[1] for literal in ready if isinstance(literal, Builtin) and isinstance(literal.args[1], Aggregate)]
+        found = [
+            literal.args[1] for literal in ready if isinstance(literal, syntax.Builtin) and isinstance(literal.args[1], syntax.Aggregate)
+        ]
         results = self.correlated(found) if dialect.correlates else self.grouped(found)
         for literal, result in zip(ready, results, strict=True):
             self.wanted.subtract(_asked(literal))
-            assert isinstance(literal, Builtin)
+            assert isinstance(literal, syntax.Builtin)
             variable, aggregate = literal.args
-            assert isinstance(variable, Variable) and isinstance(aggregate, Aggregate) and aggregate.type is not None
+            assert isinstance(variable, syntax.Variable) and isinstance(aggregate, syntax.Aggregate) and aggregate.type is not None
             target_type = None if aggregate.target is None else _type(aggregate.target)
             value = dialect.finish(aggregate.op, aggregate.type, target_type, result)
             if not AGGREGATES[aggregate.op].nothing:
@@ -522,11 +504,11 @@ class _Query:
         self.env = {name: exp.column(column, alias, quoted=True) for name, column in kept.items()}
         return alias
 
-    def correlated(self, aggregates: list[Aggregate]) -> list[Sql]:
+    def correlated(self, aggregates: list[syntax.Aggregate]) -> list[Sql]:
         """Each aggregate as a subquery that is asked anew for each binding: work follows the bindings, along indexes."""
         if self.tables and not self.counting and self.around is None:
             self.stage([], distinct=True)  # so that each is asked once for each binding that differs in what is wanted
-        groups: dict[object, list[Aggregate]] = {}
+        groups: dict[object, list[syntax.Aggregate]] = {}
         places: list[tuple[object, int]] = []
         for number, aggregate in enumerate(aggregates):
             alike = canonical(aggregate, self.scope)
@@ -542,7 +524,7 @@ class _Query:
             for key, place in places
         ]
 
-    def subquery(self, aggregates: list[Aggregate]) -> Sql:
+    def subquery(self, aggregates: list[syntax.Aggregate]) -> Sql:
         """Aggregates over the same body as one value: a list, if there are several."""
         inner = _Query(
             self.builder, dict(self.env), self.scope.union(*map(names_in, aggregates)), self, set().union(*map(_target, aggregates))
@@ -551,7 +533,7 @@ class _Query:
         value = values[0] if len(values) == 1 else call("json_array", *values)
         return exp.Subquery(this=inner.finish([exp.alias_(value, "a", quoted=True)]))
 
-    def grouped(self, aggregates: list[Aggregate]) -> list[Sql]:
+    def grouped(self, aggregates: list[syntax.Aggregate]) -> list[Sql]:
         """Each aggregate as a table of its values for all groups at once, joined from the left: no subquery sees another's rows.
 
         Where the aggregate's body does not bind the outer variables by itself, the bindings so far are joined into it first. Where it does, but by several of its atoms, its atoms are joined with
@@ -567,7 +549,9 @@ class _Query:
             large = bool(keys) and any(atom.relation in self.builder.choice.large for atom, _ in atoms(aggregate.body))
             bindings = {key: self.env[key].name for key in keys}
             known = set(keys) <= grounded_by(aggregate.body, set(), inner.scope)
-            apart = known and large and not any(set(keys) <= names(literal) for literal in aggregate.body if isinstance(literal, Atom))
+            apart = (
+                known and large and not any(set(keys) <= names(literal) for literal in aggregate.body if isinstance(literal, syntax.Atom))
+            )
             if (large and not apart) or not known:
                 inner.take_bindings(around, bindings)
             value = inner.aggregated(aggregate, whole=apart)
@@ -601,16 +585,16 @@ class _Query:
         self.where += [exp.EQ(this=found[name].copy(), expression=self.env[name].copy()) for name in columns]
         self.env = found
 
-    def aggregated(self, aggregate: Aggregate, *, whole: bool = False) -> Sql:
+    def aggregated(self, aggregate: syntax.Aggregate, *, whole: bool = False) -> Sql:
         """Solves an aggregate's body; gives the aggregate over its bindings. With `whole` even large relations are read as a whole."""
         match aggregate.body:
-            case (Disjunction(branches=ways, apart=apart),):
+            case (syntax.Disjunction(branches=ways, apart=apart),):
                 self.either(ways, apart=apart)
             case body:
                 self.solve_inside(body, whole=whole)
         return self.aggregate_of(aggregate)
 
-    def aggregate_of(self, aggregate: Aggregate) -> Sql:
+    def aggregate_of(self, aggregate: syntax.Aggregate) -> Sql:
         """The aggregate over the bindings there are."""
         target = None if aggregate.target is None else self.guarded(aggregate.target)
         assert aggregate.type is not None, "checked programs are typed"
@@ -626,7 +610,7 @@ class _Query:
         own = {alias for _, alias in self.tables}
         return any(column.table in own for column in sql.find_all(exp.Column))
 
-    def either(self, ways: tuple[tuple[Literal, ...], ...], *, apart: bool) -> None:
+    def either(self, ways: tuple[tuple[syntax.Literal, ...], ...], *, apart: bool) -> None:
         """Solves a disjunction: the union of what each way binds is a table."""
         bound = set.intersection(*({name for part in way for name in names(part)} for way in ways))
         columns = sorted(bound | (self.env.keys() if not self.builder.dialect.correlates else set()))
@@ -641,7 +625,7 @@ class _Query:
         self.tables, self.where = [(exp.union(*selects, distinct=not apart), alias)], []
         self.env |= {name: exp.column(f"v{i}", alias, quoted=True) for i, name in enumerate(columns)}
 
-    def solve_inside(self, body: tuple[Literal, ...], *, whole: bool = False) -> None:
+    def solve_inside(self, body: tuple[syntax.Literal, ...], *, whole: bool = False) -> None:
         """Solves an aggregate's body; its atoms read whole relations, and never the recent rows of a rule's own atoms."""
         choice = self.builder.choice
         self.counting = True
@@ -683,7 +667,7 @@ def _grouped(conditions: list[Sql]) -> list[Sql]:
     return _grouped([exp.Paren(this=exp.and_(*conditions[start : start + 100])) for start in range(0, len(conditions), 100)])
 
 
-def _type(term: Term) -> Type:
+def _type(term: syntax.Term) -> Type:
     assert term.type is not None, "checked programs are typed"
     return term.type
 
@@ -694,22 +678,22 @@ def _independent(sql: exp.Select) -> bool:
     return all(column.table in own for column in sql.find_all(exp.Column))
 
 
-def _asked(literal: Literal) -> set[str]:
+def _asked(literal: syntax.Literal) -> set[str]:
     """The variables a literal asks for, those inside its aggregates included."""
     return names(literal, into_aggregates=True)
 
 
-def _packable(aggregate: Aggregate, scope: set[str]) -> bool:
+def _packable(aggregate: syntax.Aggregate, scope: set[str]) -> bool:
     """Whether an aggregate can go into a list with others: JSON keeps its value, and it leaves out no binding."""
-    plain = aggregate.target is None or (isinstance(aggregate.target, Variable) and aggregate.target.name not in scope)
+    plain = aggregate.target is None or (isinstance(aggregate.target, syntax.Variable) and aggregate.target.name not in scope)
     target = None if aggregate.target is None else aggregate.target.type
     kinds = {type_.kind for type_ in (aggregate.type, target) if type_ is not None}
     return plain and not kinds & {"float", "set", "tuple"} and not any(True for literal in aggregate.body for _ in aggregates_in(literal))
 
 
-def _target(aggregate: Aggregate) -> set[str]:
+def _target(aggregate: syntax.Aggregate) -> set[str]:
     return set() if aggregate.target is None else names(aggregate.target)
 
 
-def _partial(term: Term) -> bool:
-    return any(isinstance(inner, Functor) and inner.name not in TOTAL for inner in subterms(term))
+def _partial(term: syntax.Term) -> bool:
+    return any(isinstance(inner, syntax.Functor) and inner.name not in TOTAL for inner in subterms(term))

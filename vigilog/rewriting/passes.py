@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from vigilog.language.syntax import Declaration, Program, Rule
+from vigilog.language.program import Program
+from vigilog.language.syntax import Declaration, Rule
 from vigilog.rewriting.program.collecting import collect
 from vigilog.rewriting.program.normalize import normalize
 from vigilog.rewriting.program.unfold import unfold

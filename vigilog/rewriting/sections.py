@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vigilog.core.errors import Findings
+from vigilog.language.parts import definitions
 from vigilog.language.printer import show_statement
+from vigilog.language.program import Program
 from vigilog.language.strata import check_stratified, dependencies, improved
-from vigilog.language.syntax import Atom, Declaration, Literal, Program, Rule, Variable, definitions
+from vigilog.language.syntax import Atom, Declaration, Literal, Rule, Variable
 from vigilog.rewriting.demand.demand import ranks
 from vigilog.rewriting.naming import Naming
 

@@ -36,7 +36,7 @@ from vigilog.folder.queries import Followable
 from vigilog.folder.reading.states import MOST_READERS, bound_columns
 from vigilog.language.conditions import alerts as conditions_alerts
 from vigilog.language.frames.translate import shapes
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.protocol.messages import Id, Subscribe
 from vigilog.service.access import Forbidden, Rights, Tokens, Unknown
 from vigilog.service.answers import Answer, first_answer

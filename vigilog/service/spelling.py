@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from vigilog.core.named import objects
 from vigilog.core.values import Row, Type
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 
 class Manner(NamedTuple):

@@ -17,8 +17,8 @@ from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
+from vigilog.language.program import Program
 from vigilog.language.strata import components
-from vigilog.language.syntax import Program
 from vigilog.planning.layout import Layout
 
 

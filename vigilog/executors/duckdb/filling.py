@@ -13,8 +13,8 @@ from vigilog.executors.duckdb.tables import DuckTables, fresh, quote
 from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
+from vigilog.language.program import Program
 from vigilog.language.strata import Component, dependencies
-from vigilog.language.syntax import Program
 from vigilog.planning.layout import Layout
 
 

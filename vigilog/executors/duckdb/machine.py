@@ -16,8 +16,9 @@ from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory, Statement, 
 from vigilog.executors.duckdb.tail import Pace, Tail, needed_by
 from vigilog.executors.fixpoint import facts, recursive_positions
 from vigilog.executors.watch import TooManyRows
+from vigilog.language.parts import is_fact
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Atom, Rule, is_fact
+from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.best import best_rows, worse_than
 from vigilog.planning.select import Choice, Selection, select
 

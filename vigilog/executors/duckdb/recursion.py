@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from vigilog.executors.fixpoint import recursive_positions
 from vigilog.executors.watch import Watch
+from vigilog.language.parts import is_fact
+from vigilog.language.program import Program
 from vigilog.language.strata import Component, dependencies
-from vigilog.language.syntax import Program, is_fact
 
 
 def linear(component: Component, program: Program, watch: Watch) -> bool:

@@ -15,8 +15,8 @@ from vigilog.executors.duckdb.tables import DuckTables, quote
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.watch import Outgrown
+from vigilog.language.parts import is_fact
 from vigilog.language.strata import Component, dependencies
-from vigilog.language.syntax import is_fact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

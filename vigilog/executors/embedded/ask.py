@@ -12,26 +12,10 @@ from vigilog.core.values import Row, Value
 from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
 from vigilog.executors.embedded.statements import Source
 from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.language import syntax
 from vigilog.language.goal import Goal, goal_of
-from vigilog.language.syntax import (
-    COMPARISONS,
-    TESTS,
-    Aggregate,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Functor,
-    Literal,
-    Program,
-    Rule,
-    SetOf,
-    Term,
-    Variable,
-    Wildcard,
-    map_terms,
-    names,
-)
+from vigilog.language.parts import map_terms, names
+from vigilog.language.program import Program
 from vigilog.rewriting.demand.magic import magic
 from vigilog.rewriting.passes import with_goal
 
@@ -43,8 +27,8 @@ MOST_FORMS = 64  # of so many forms of goals the statements and work tables are 
 class Form:
     """A goal with variables for its constants, which are the first columns of its answers."""
 
-    rule: Rule
-    declaration: Declaration
+    rule: syntax.Rule
+    declaration: syntax.Declaration
     constants: int
 
     @property
@@ -140,7 +124,7 @@ def form_of(goal: Goal) -> tuple[Form, Row]:
     body = tuple(map(opener.literal, goal.rule.body))
     args = tuple(opener.term(arg) for arg in goal.rule.head.args)
     known = tuple(opener.found.values())
-    attributes = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in known)
+    attributes = tuple(syntax.Attribute(variable.name, str(variable.type), variable.type) for variable in known)
     shown = tuple(replace(attribute, name=f"a{number}") for number, attribute in enumerate(goal.declaration.attributes, start=1))
     rule = replace(goal.rule, heads=(replace(goal.rule.head, args=(*known, *args)),), body=body)
     declaration = replace(goal.declaration, attributes=(*attributes, *shown))
@@ -152,26 +136,26 @@ class _Opener:
 
     def __init__(self, taken: set[str]) -> None:
         self.fresh = (name for name in (f"k{number}" for number in count(1)) if name not in taken)
-        self.found: dict[tuple[str, Value], Variable] = {}
+        self.found: dict[tuple[str, Value], syntax.Variable] = {}
 
-    def literal(self, literal: Literal) -> Literal:
+    def literal(self, literal: syntax.Literal) -> syntax.Literal:
         """A set is collected by rules of its own, which see no variables of the goal, and an aggregate takes a component that is known: their constants stay."""
-        applied = isinstance(literal, Builtin) and literal.op not in COMPARISONS and literal.op not in TESTS
-        return literal if applied or isinstance(literal, SetOf) else map_terms(literal, self.term)
+        applied = isinstance(literal, syntax.Builtin) and literal.op not in syntax.COMPARISONS and literal.op not in syntax.TESTS
+        return literal if applied or isinstance(literal, syntax.SetOf) else map_terms(literal, self.term)
 
-    def term(self, term: Term) -> Term:
+    def term(self, term: syntax.Term) -> syntax.Term:
         match term:
-            case Constant():
+            case syntax.Constant():
                 key = str(term.type), term.value
                 if key not in self.found:
-                    self.found[key] = Variable(next(self.fresh), term.type)
+                    self.found[key] = syntax.Variable(next(self.fresh), term.type)
                 return self.found[key]
-            case Functor():
+            case syntax.Functor():
                 return replace(term, args=tuple(map(self.term, term.args)))
-            case Aggregate():
+            case syntax.Aggregate():
                 target = None if term.target is None else self.term(term.target)
                 return replace(term, target=target, body=tuple(map(self.literal, term.body)))
-            case Variable() | Wildcard():
+            case syntax.Variable() | syntax.Wildcard():
                 return term
             case _:
                 assert_never(term)

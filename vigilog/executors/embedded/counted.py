@@ -12,7 +12,8 @@ from dataclasses import replace
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.statements import Work, in_both_states
 from vigilog.executors.embedded.tables import Tables, among, quote
-from vigilog.language.syntax import Atom, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.rewriting.maintenance.counting import bindings

@@ -19,7 +19,9 @@ from vigilog.core.values import Row, Type
 from vigilog.executors.embedded.concerned import MANY, Concerned, wanted_constant
 from vigilog.executors.embedded.statements import Source, Statement, WorkLayout, compiled, serve
 from vigilog.executors.embedded.tables import Tables, TooLarge, quote
-from vigilog.language.syntax import Atom, Program, Rule, atoms
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.order import Search
 from vigilog.planning.sqlite import AFFINITY, decoder, encoder
 from vigilog.rewriting.demand.demand import ranks

@@ -16,8 +16,10 @@ from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.watch import Outgrown, Watch
 from vigilog.files.place import Place
+from vigilog.language.parts import is_fact
+from vigilog.language.program import Program
 from vigilog.language.strata import Component, components
-from vigilog.language.syntax import Atom, Negation, Program, Rule, is_fact
+from vigilog.language.syntax import Atom, Negation, Rule
 from vigilog.planning.best import worse_than
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import FileLayout, Layout

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from vigilog.executors.embedded.statements import Source, Statement, Work, WorkLayout, compiled, in_both_states, serve
 from vigilog.executors.embedded.tables import Tables, among, quote
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.planning.best import worse_than
 from vigilog.planning.order import Search
 from vigilog.rewriting.maintenance.plan import ComponentPlan

@@ -10,7 +10,7 @@ from vigilog.executors.embedded.improved import ImprovedComponent
 from vigilog.executors.embedded.statements import Work
 from vigilog.executors.embedded.stored import StoredComponent
 from vigilog.executors.embedded.tables import Tables
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.plan import ComponentPlan
 from vigilog.rewriting.maintenance.states import Change
 

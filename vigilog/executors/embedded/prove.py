@@ -15,8 +15,9 @@ from dataclasses import replace
 from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
 from vigilog.executors.embedded.statements import Source, Work
 from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
 from vigilog.language.strata import Component
-from vigilog.language.syntax import Program, atoms
 from vigilog.rewriting.demand.magic import linear_patterns, magic
 
 FIRST_BOUND = 500

@@ -12,7 +12,7 @@ from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.embedded.why import Reasoner
 from vigilog.executors.watch import Watch
 from vigilog.language.goal import Goal
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.planning.layout import FileLayout
 from vigilog.planning.order import Search
 from vigilog.planning.sqlite import encoder

@@ -13,7 +13,9 @@ from typing import Any
 
 from vigilog.core.schema import distinct
 from vigilog.executors.embedded.tables import Tables
-from vigilog.language.syntax import Program, Rule, atoms
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
+from vigilog.language.syntax import Rule
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search
 from vigilog.planning.select import Choice, select

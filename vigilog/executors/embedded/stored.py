@@ -17,7 +17,8 @@ from vigilog.executors.embedded.prove import Prover
 from vigilog.executors.embedded.statements import Source, Statement, Work, WorkLayout, compiled, in_both_states, serve
 from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.executors.fixpoint import recursive_positions
-from vigilog.language.syntax import Atom, Program
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom
 from vigilog.planning.order import Search
 from vigilog.rewriting.maintenance.plan import ComponentPlan
 from vigilog.rewriting.maintenance.rules import Variant

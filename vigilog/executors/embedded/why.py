@@ -18,28 +18,12 @@ from vigilog.core.values import Row
 from vigilog.executors.embedded.demand import DemandMachine, Plan
 from vigilog.executors.embedded.statements import Source, WorkLayout, expected
 from vigilog.executors.embedded.tables import Tables, quote
+from vigilog.language import syntax
 from vigilog.language.improving import Best
+from vigilog.language.parts import atoms, map_terms, names, rename_literal, variables
 from vigilog.language.printer import show_literal, show_statement
+from vigilog.language.program import Program
 from vigilog.language.strata import components
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Literal,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    Wildcard,
-    atoms,
-    map_terms,
-    names,
-    rename_literal,
-    variables,
-)
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder
@@ -56,7 +40,7 @@ class _Instances:
 
     sql: str
     parameters: Parameters
-    shown: Sequence[Variable]
+    shown: Sequence[syntax.Variable]
 
 
 class Reasoner:
@@ -84,15 +68,15 @@ class Reasoner:
         finally:
             machine.clear()
 
-    def said(self, literal: Literal) -> Literal:
+    def said(self, literal: syntax.Literal) -> syntax.Literal:
         """What a proof says of a literal without variables: for a guard, that there is nothing better."""
-        if not (isinstance(literal, Atom) and literal.relation in self.guards):
+        if not (isinstance(literal, syntax.Atom) and literal.relation in self.guards):
             return literal
         relation, best = self.guards[literal.relation]
         attribute = self.program.relations[relation].attributes[best.column]
-        value = Variable(attribute.name, attribute.type)
+        value = syntax.Variable(attribute.name, attribute.type)
         ranged = replace(literal, relation=relation, args=(*literal.args[: best.column], value, *literal.args[best.column + 1 :]))
-        return Builtin("=", (literal.args[best.column], Aggregate(best.op, value, (ranged,), attribute.type)))
+        return syntax.Builtin("=", (literal.args[best.column], syntax.Aggregate(best.op, value, (ranged,), attribute.type)))
 
     def _machine(self, relation: str) -> tuple[DemandMachine, Plan, str]:
         if relation not in self.machines:
@@ -111,14 +95,14 @@ class _Search:
 
     def __init__(self, reasoner: Reasoner, machine: DemandMachine) -> None:
         self.reasoner, self.program, self.machine = reasoner, reasoner.program, machine
-        self.rules: dict[str, list[Rule]] = {}
+        self.rules: dict[str, list[syntax.Rule]] = {}
         for rule in self.program.rules:
             self.rules.setdefault(rule.head.relation, []).append(rule)
         self.reached: dict[str, list[tuple[int, int]]] = {}  # how many rows a relation had after which step
         for step, (relation, size) in enumerate(machine.trace or ()):
             self.reached.setdefault(relation, []).append((size, step))
         self.found: dict[tuple[str, Row], Proof] = {}
-        self.chosen: dict[tuple[str, Row], tuple[Rule, list[Literal]]] = {}
+        self.chosen: dict[tuple[str, Row], tuple[syntax.Rule, list[syntax.Literal]]] = {}
 
     def proof(self, relation: str, row: Row) -> Proof | None:
         """A proof of a row, made of proofs of rows that were derived before it; without recursion, for proofs can be deep."""
@@ -128,7 +112,7 @@ class _Search:
         while waiting:
             goal = waiting[-1]
             rule, body = self.instance(*goal)
-            needed = [(atom.relation, _row(atom)) for atom in body if isinstance(atom, Atom)]
+            needed = [(atom.relation, _row(atom)) for atom in body if isinstance(atom, syntax.Atom)]
             missing = [fact for fact in needed if fact[0] in self.reasoner.derived and fact not in self.found]
             if missing:
                 waiting += missing
@@ -141,7 +125,7 @@ class _Search:
             self.found[goal] = Proof(fact, show_statement(rule.source), str(rule.source.span), because, *goal)
         return self.found[relation, row]
 
-    def instance(self, relation: str, row: Row) -> tuple[Rule, list[Literal]]:
+    def instance(self, relation: str, row: Row) -> tuple[syntax.Rule, list[syntax.Literal]]:
         """A rule, and its body without variables, that gives a row from rows derived before it."""
         if (relation, row) not in self.chosen:
             number = self.number(relation, row)
@@ -149,23 +133,23 @@ class _Search:
             self.chosen[relation, row] = next(self._instances_of(relation, number))
         return self.chosen[relation, row]
 
-    def _instances_of(self, relation: str, number: int) -> Iterator[tuple[Rule, list[Literal]]]:
+    def _instances_of(self, relation: str, number: int) -> Iterator[tuple[syntax.Rule, list[syntax.Literal]]]:
         for rule in self.rules[relation]:
             for bindings in self.bindings(rule, number):
                 body = [self.reasoner.said(rename_literal(literal, bindings)) for literal in rule.body]
-                if all(self.earlier(literal, relation, number) for literal in body if isinstance(literal, Atom)):
+                if all(self.earlier(literal, relation, number) for literal in body if isinstance(literal, syntax.Atom)):
                     yield rule, body
 
-    def reason(self, literal: Literal) -> Proof:
+    def reason(self, literal: syntax.Literal) -> Proof:
         """Why a literal of a rule's instance holds."""
-        if isinstance(literal, Atom):
+        if isinstance(literal, syntax.Atom):
             row = _row(literal)
             if literal.relation in self.reasoner.derived:
                 return self.found[literal.relation, row]
             return Proof(_fact(self.program, literal.relation, row), relation=literal.relation, row=row)
         return Proof(show_literal(literal), asked=literal if any(True for _ in atoms((literal,))) else None)
 
-    def earlier(self, atom: Atom, relation: str, number: int) -> bool:
+    def earlier(self, atom: syntax.Atom, relation: str, number: int) -> bool:
         """Whether an atom's row was derived before another row."""
         if atom.relation not in self.reasoner.derived:
             return True
@@ -186,34 +170,38 @@ class _Search:
         sizes = self.reached[relation]
         return sizes[bisect_left(sizes, (number, -1))][1]
 
-    def bindings(self, rule: Rule, number: int) -> Iterator[dict[str, Term]]:
+    def bindings(self, rule: syntax.Rule, number: int) -> Iterator[dict[str, syntax.Term]]:
         """The values of a rule's variables in its instances that give a row."""
         statements, sizes = self.reasoner.statements, self.machine.sizes
-        grown = tuple(sizes.get(atom.relation, 0).bit_length() for atom in rule.body if isinstance(atom, Atom))
+        grown = tuple(sizes.get(atom.relation, 0).bit_length() for atom in rule.body if isinstance(atom, syntax.Atom))
         key = self.machine.layout.label, id(rule), grown
         if key not in statements:
             statements[key] = self._instances(rule)
         found = statements[key]
         for cells in self.machine.tables.execute(found.sql, {**found.parameters, "since": number - 1, "until": number}):
-            bound: dict[str, Term] = {}
+            bound: dict[str, syntax.Term] = {}
             for variable, cell in zip(found.shown, cells, strict=False):
                 assert variable.type is not None, "checked programs are typed"
                 decode = decoder(variable.type)
-                bound[variable.name] = Constant(decode(cell) if decode else cell, variable.type, unsigned=variable.type.kind == "unsigned")
+                bound[variable.name] = syntax.Constant(
+                    decode(cell) if decode else cell, variable.type, unsigned=variable.type.kind == "unsigned"
+                )
             yield bound
 
-    def _instances(self, rule: Rule) -> _Instances:
+    def _instances(self, rule: syntax.Rule) -> _Instances:
         """A statement for the instances of a rule that give one row of its relation.
 
         What was derived for a question has the question's values in its columns, so looking there by one of them may find everything.
         """
         shown = list({variable.name: variable for literal in (rule.head, *rule.body) for variable in variables(literal)}.values())
-        attributes = tuple(Attribute(variable.name, "", variable.type) for variable in shown)
+        attributes = tuple(syntax.Attribute(variable.name, "", variable.type) for variable in shown)
         machine = self.machine
-        program = replace(machine.layout.program, declarations=(*machine.layout.program.declarations, Declaration(INSTANCE, attributes)))
+        program = replace(
+            machine.layout.program, declarations=(*machine.layout.program.declarations, syntax.Declaration(INSTANCE, attributes))
+        )
         layout = WorkLayout(program, machine.tables, machine.sources, machine.layout.label)
         row, equalities = flat(rule.head, names(rule, into_aggregates=True))
-        asking = rule.derive(Atom(INSTANCE, tuple(shown)), body=(row, *rule.body, *equalities))
+        asking = rule.derive(syntax.Atom(INSTANCE, tuple(shown)), body=(row, *rule.body, *equalities))
         rows = expected(machine.layout, self.reasoner.sizes) | {relation: size * size for relation, size in machine.sizes.items()}
         chosen = select(asking, layout, machine.tables.dialect, Choice(first=0, window="rowid", rows=rows))
         machine.serve(chosen.searches)
@@ -250,21 +238,21 @@ def questions(program: Program, relation: str) -> tuple[Asked, str]:
     return asked, asked.questions[relation, pattern]
 
 
-def _named(rule: Rule) -> Rule:
+def _named(rule: syntax.Rule) -> syntax.Rule:
     """The rule with variables for `_` in its atoms, so that a proof can say which rows they were."""
     fresh = (name for name in (f"v{number}" for number in count(1)) if name not in names(rule, into_aggregates=True))
 
-    def named(arg: Term) -> Term:
-        return Variable(next(fresh), arg.type) if isinstance(arg, Wildcard) else arg
+    def named(arg: syntax.Term) -> syntax.Term:
+        return syntax.Variable(next(fresh), arg.type) if isinstance(arg, syntax.Wildcard) else arg
 
-    return rule.derive(rule.head, body=tuple(map_terms(part, named) if isinstance(part, Atom) else part for part in rule.body))
+    return rule.derive(rule.head, body=tuple(map_terms(part, named) if isinstance(part, syntax.Atom) else part for part in rule.body))
 
 
-def _row(atom: Atom) -> Row:
+def _row(atom: syntax.Atom) -> Row:
     """The row that an atom without variables names."""
-    return tuple(arg.value for arg in atom.args if isinstance(arg, Constant))
+    return tuple(arg.value for arg in atom.args if isinstance(arg, syntax.Constant))
 
 
 def _fact(program: Program, relation: str, row: Row) -> str:
     types = program.relations[relation].types
-    return show_literal(Atom(relation, tuple(Constant(value, type_) for value, type_ in zip(row, types, strict=True))))
+    return show_literal(syntax.Atom(relation, tuple(syntax.Constant(value, type_) for value, type_ in zip(row, types, strict=True))))

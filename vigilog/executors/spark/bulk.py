@@ -16,7 +16,7 @@ from vigilog.executors.spark.stored import Snapshot, TailedSnapshot
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.spark import snapshots, sources
 from vigilog.spark.session import session, started
 from vigilog.spark.snapshots import Written

@@ -26,7 +26,9 @@ from vigilog.executors.spark.lookup import Lookup, Unbound
 from vigilog.executors.spark.stored import Snapshot, rows_of
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
-from vigilog.language.syntax import Atom, Literal, Program, Rule, Variable, Wildcard, atoms, variables
+from vigilog.language.parts import atoms, variables
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Literal, Rule, Variable, Wildcard
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.rewriting.demand.demand import ranks

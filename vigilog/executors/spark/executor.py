@@ -16,7 +16,7 @@ from vigilog.executors.spark.temporary import ROWS_A_PARTITION, TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.files.writer import write_file
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.spark.session import session
 from vigilog.spark.sinks import in_order, write
 from vigilog.spark.sources import expected, read, refusal, told_by_reader

@@ -23,7 +23,7 @@ from vigilog.executors.spark.stored import Snapshot, having, rows_of, settled
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.language import accumulators
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.demand.magic import magic
 from vigilog.rewriting.maintenance import turning
 from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group

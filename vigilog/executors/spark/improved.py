@@ -16,7 +16,7 @@ from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark.stored import Snapshot, rows_of, settled
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.program.relevant import relevant
 
 if TYPE_CHECKING:

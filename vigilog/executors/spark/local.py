@@ -10,28 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, Protocol, assert_never
 
 from vigilog.core.values import Row
-from vigilog.language import functors, solving
+from vigilog.language import functors, solving, syntax
+from vigilog.language.parts import aggregates, names
 from vigilog.language.safety import awaits, decidable, needs
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Usage,
-    Variable,
-    Wildcard,
-    aggregates,
-    names,
-    usage,
-)
 
 Binding = tuple[Any, ...]
 Value = Callable[[Binding], Any]
@@ -96,13 +77,13 @@ class LocalRule:
     [(1, 3)]
     """
 
-    def __init__(self, rule: Rule, late: Collection[str] = ()) -> None:
+    def __init__(self, rule: syntax.Rule, late: Collection[str] = ()) -> None:
         """Relations that are `late` are looked up as late as possible."""
         self.scope, self.slots, self.late = names(rule), dict[str, int](), late
         self.undefined = 0
         self.left: int | None = None  # how many more rows may be met
         first, *pending = rule.body
-        assert isinstance(first, Atom), "a rule is read from an atom"
+        assert isinstance(first, syntax.Atom), "a rule is read from an atom"
         self.first, self.steps = self._match(first), list[Step]()
         while pending:
             literal = pending.pop(self._next(pending))
@@ -122,62 +103,66 @@ class LocalRule:
 
     # -- the chain
 
-    def _next(self, pending: Sequence[Literal]) -> int:
+    def _next(self, pending: Sequence[syntax.Literal]) -> int:
         """The literal to take next: what can be decided, else the atom of which most columns are known, and that need not wait."""
 
-        equalities = [literal for literal in pending if isinstance(literal, Builtin)]
+        equalities = [literal for literal in pending if isinstance(literal, syntax.Builtin)]
 
         def cost(index: int) -> tuple[int, bool, bool, int]:
             literal = pending[index]
-            if isinstance(literal, Atom):
-                known = sum(not isinstance(arg, Wildcard) and self._known(arg) for arg in literal.args)
+            if isinstance(literal, syntax.Atom):
+                known = sum(not isinstance(arg, syntax.Wildcard) and self._known(arg) for arg in literal.args)
                 return 1 + awaits(literal, equalities, self.slots, self.scope), not known, literal.relation in self.late, -known
-            late = isinstance(literal, Negation) and isinstance(literal.literal, Atom) and literal.literal.relation in self.late
+            late = (
+                isinstance(literal, syntax.Negation) and isinstance(literal.literal, syntax.Atom) and literal.literal.relation in self.late
+            )
             return int(late) if self._decidable(literal) else 3, False, late, 0
 
         return min(range(len(pending)), key=lambda index: (cost(index), index))
 
-    def _decidable(self, literal: Literal) -> bool:
+    def _decidable(self, literal: syntax.Literal) -> bool:
         match literal:
-            case Builtin(args=(Variable(), Aggregate() as aggregate)):
+            case syntax.Builtin(args=(syntax.Variable(), syntax.Aggregate() as aggregate)):
                 return needs(aggregate, self.scope) <= self.slots.keys()
-            case Builtin():
+            case syntax.Builtin():
                 return decidable(literal, self._known)
-            case Negation(literal=inner):
-                return all(isinstance(arg, Wildcard) or self._known(arg) for arg in inner.args)
-            case Atom() | Truth() | Disjunction() | SetOf():
+            case syntax.Negation(literal=inner):
+                return all(isinstance(arg, syntax.Wildcard) or self._known(arg) for arg in inner.args)
+            case syntax.Atom() | syntax.Truth() | syntax.Disjunction() | syntax.SetOf():
                 return True
             case _:
                 assert_never(literal)
 
-    def _step(self, literal: Literal) -> Step:
+    def _step(self, literal: syntax.Literal) -> Step:
         match literal:
-            case Atom():
+            case syntax.Atom():
                 return self._join(literal)
-            case Negation(literal=inner):
-                return self._absent(inner) if isinstance(inner, Atom) else self._test(inner, False)
-            case Builtin(args=(Variable(name=name), Aggregate() as aggregate)):
+            case syntax.Negation(literal=inner):
+                return self._absent(inner) if isinstance(inner, syntax.Atom) else self._test(inner, False)
+            case syntax.Builtin(args=(syntax.Variable(name=name), syntax.Aggregate() as aggregate)):
                 return self._aggregate(name, aggregate)
-            case Builtin() if (use := usage(literal)) is not None:
+            case syntax.Builtin() if (use := syntax.usage(literal)) is not None:
                 return self._used(literal, use)
-            case Builtin(op="=", args=(left, right)):
+            case syntax.Builtin(op="=", args=(left, right)):
                 for target, term in ((left, right), (right, left)):
-                    if isinstance(target, Variable) and target.name not in self.slots:
+                    if isinstance(target, syntax.Variable) and target.name not in self.slots:
                         return self._bind(target.name, term)
-                    if isinstance(target, Functor) and target.name == "()" and not self._known(target) and self._known(term):
+                    if isinstance(target, syntax.Functor) and target.name == "()" and not self._known(target) and self._known(term):
                         return self._taken_apart(target, term)
                 return self._test(literal, True)
-            case Builtin():
+            case syntax.Builtin():
                 return self._test(literal, True)
-            case Truth(value=value):
+            case syntax.Truth(value=value):
                 return lambda bindings, _: (binding for binding in bindings if value)
-            case Disjunction() | SetOf():
+            case syntax.Disjunction() | syntax.SetOf():
                 raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
             case _:
                 assert_never(literal)
 
-    def _join(self, atom: Atom) -> Step:
-        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, Wildcard) and self._known(arg)]
+    def _join(self, atom: syntax.Atom) -> Step:
+        known = [
+            (column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard) and self._known(arg)
+        ]
         columns, keys = tuple(column for column, _ in known), [value for _, value in known]
         match = self._match(atom, columns)
 
@@ -194,15 +179,15 @@ class LocalRule:
 
         return step
 
-    def _match(self, atom: Atom, known: Collection[int] = ()) -> Callable[[Binding, Row], Iterable[Binding]]:
+    def _match(self, atom: syntax.Atom, known: Collection[int] = ()) -> Callable[[Binding, Row], Iterable[Binding]]:
         """How a row extends a binding: by the variables that are new with it, or not at all. Columns that are `known` are right already."""
         new: list[int] = []
-        rest: list[tuple[int, Term]] = []
+        rest: list[tuple[int, syntax.Term]] = []
         for column, arg in enumerate(atom.args):
-            if isinstance(arg, Variable) and arg.name not in self.slots:
+            if isinstance(arg, syntax.Variable) and arg.name not in self.slots:
                 self.slots[arg.name] = len(self.slots)
                 new.append(column)
-            elif column not in known and not isinstance(arg, Wildcard):
+            elif column not in known and not isinstance(arg, syntax.Wildcard):
                 rest.append((column, arg))
         checks = [(column, self._value(arg)) for column, arg in rest]
 
@@ -212,8 +197,8 @@ class LocalRule:
 
         return match
 
-    def _absent(self, atom: Atom) -> Step:
-        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, Wildcard)]
+    def _absent(self, atom: syntax.Atom) -> Step:
+        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard)]
         columns, keys = tuple(column for column, _ in known), [value for _, value in known]
 
         def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
@@ -225,10 +210,10 @@ class LocalRule:
 
         return step
 
-    def _aggregate(self, name: str, aggregate: Aggregate) -> Step:
+    def _aggregate(self, name: str, aggregate: syntax.Aggregate) -> Step:
         """A variable is a count, or a sum, over the rows of one relation that have what is known."""
         (atom,), type_ = aggregate.body, aggregate.type
-        assert isinstance(atom, Atom) and type_ is not None, "an aggregate for this process"
+        assert isinstance(atom, syntax.Atom) and type_ is not None, "an aggregate for this process"
         known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if names(arg) <= self.scope]
         columns, keys = tuple(column for column, _ in known), [value for _, value in known]
         target = None if aggregate.target is None else atom.args.index(aggregate.target)
@@ -247,7 +232,7 @@ class LocalRule:
 
         return step
 
-    def _bind(self, name: str, term: Term) -> Step:
+    def _bind(self, name: str, term: syntax.Term) -> Step:
         value = self._value(term)
         self.slots[name] = len(self.slots)
 
@@ -259,7 +244,7 @@ class LocalRule:
 
         return step
 
-    def _taken_apart(self, target: Term, term: Term) -> Step:
+    def _taken_apart(self, target: syntax.Term, term: syntax.Term) -> Step:
         """What is known of a tuple gives the variables in it."""
         value, match = self._value(term), self._matching(target)
 
@@ -271,9 +256,9 @@ class LocalRule:
 
         return step
 
-    def _used(self, literal: Builtin, use: Usage) -> Step:
+    def _used(self, literal: syntax.Builtin, use: syntax.Usage) -> Step:
         """`member`, or an aggregate over a set: each of its results."""
-        given, match = [self._value(term) for term in use.given], self._matching(Functor("()", use.results))
+        given, match = [self._value(term) for term in use.given], self._matching(syntax.Functor("()", use.results))
 
         def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
@@ -283,16 +268,16 @@ class LocalRule:
 
         return step
 
-    def _matching(self, target: Term) -> Callable[[Binding, Any], Iterable[Binding]]:
+    def _matching(self, target: syntax.Term) -> Callable[[Binding, Any], Iterable[Binding]]:
         """How a value extends a binding in which a term is to equal it."""
         paths: list[tuple[int, ...]] = []
         checks: list[tuple[tuple[int, ...], Value]] = []
 
-        def look(term: Term, path: tuple[int, ...]) -> None:
-            if isinstance(term, Variable) and term.name not in self.slots:
+        def look(term: syntax.Term, path: tuple[int, ...]) -> None:
+            if isinstance(term, syntax.Variable) and term.name not in self.slots:
                 self.slots[term.name] = len(self.slots)
                 paths.append(path)
-            elif isinstance(term, Functor) and term.name == "()":
+            elif isinstance(term, syntax.Functor) and term.name == "()":
                 for place, arg in enumerate(term.args):
                     look(arg, (*path, place))
             else:
@@ -310,8 +295,8 @@ class LocalRule:
         look(target, ())
         return match
 
-    def _test(self, builtin: Builtin, wanted: bool) -> Step:
-        if (use := usage(builtin)) is not None and builtin.op != "member":
+    def _test(self, builtin: syntax.Builtin, wanted: bool) -> Step:
+        if (use := syntax.usage(builtin)) is not None and builtin.op != "member":
             return self._negated(builtin, use)
         values = [self._value(arg) for arg in builtin.args]
 
@@ -323,7 +308,7 @@ class LocalRule:
 
         return step
 
-    def _negated(self, builtin: Builtin, use: Usage) -> Step:
+    def _negated(self, builtin: syntax.Builtin, use: syntax.Usage) -> Step:
         """An aggregate over a set that has results, and not these."""
         given, wanted = ([self._value(term) for term in part] for part in (use.given, use.results))
 
@@ -338,25 +323,25 @@ class LocalRule:
 
     # -- terms
 
-    def _known(self, term: Term) -> bool:
+    def _known(self, term: syntax.Term) -> bool:
         return needs(term, self.scope) <= self.slots.keys()
 
-    def _value(self, term: Term) -> Value:
+    def _value(self, term: syntax.Term) -> Value:
         match term:
-            case Variable():
+            case syntax.Variable():
                 slot = self.slots[term.name]
                 return lambda binding: binding[slot]
-            case Constant():
+            case syntax.Constant():
                 constant = term.value
                 return lambda _: constant
-            case Functor():
+            case syntax.Functor():
                 return self._functor(term)
-            case Wildcard() | Aggregate():
+            case syntax.Wildcard() | syntax.Aggregate():
                 raise AssertionError("a rule with aggregates is none for this process")
             case _:
                 assert_never(term)
 
-    def _functor(self, term: Functor) -> Value:
+    def _functor(self, term: syntax.Functor) -> Value:
         assert term.type is not None, "checked programs are typed"
         type_, types, values = term.type, [arg.type for arg in term.args], [self._value(arg) for arg in term.args]
 
@@ -371,7 +356,7 @@ class LocalRule:
         return value
 
 
-def is_local(rule: Rule, tables: Collection[str] = ()) -> bool:
+def is_local(rule: syntax.Rule, tables: Collection[str] = ()) -> bool:
     """Whether a rule can be run here, from its first atom, if all it reads is here. An aggregate over tables is none for this process: what it ranges over may be many rows.
 
     >>> from vigilog.language.check import check
@@ -383,11 +368,11 @@ def is_local(rule: Rule, tables: Collection[str] = ()) -> bool:
     return all(_is_simple(aggregate, scope, tables) for literal in rule.body for aggregate in aggregates(literal))
 
 
-def _is_simple(aggregate: Aggregate, scope: Collection[str], tables: Collection[str]) -> bool:
+def _is_simple(aggregate: syntax.Aggregate, scope: Collection[str], tables: Collection[str]) -> bool:
     """Whether an aggregate is a count, or a sum of a column, over the rows of one relation that have what is known in some columns."""
     match aggregate:
-        case Aggregate(op="count" | "sum", target=None | Variable(), body=(Atom(relation=relation, args=args),)):
-            own = [arg.name for arg in args if isinstance(arg, Variable)]
+        case syntax.Aggregate(op="count" | "sum", target=None | syntax.Variable(), body=(syntax.Atom(relation=relation, args=args),)):
+            own = [arg.name for arg in args if isinstance(arg, syntax.Variable)]
             distinct = len(own) == len(args) == len(set(own))
             summed = aggregate.target is None or (aggregate.target in args and not names(aggregate.target) <= set(scope))
             return distinct and summed and relation not in tables

@@ -28,8 +28,9 @@ from vigilog.core.values import Row
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.spark import temporary as sizes
 from vigilog.executors.spark.temporary import TemporaryViews
+from vigilog.language.parts import is_fact
 from vigilog.language.strata import Component, dependencies, layers
-from vigilog.language.syntax import Atom, Rule, is_fact
+from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.best import best_rows
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED

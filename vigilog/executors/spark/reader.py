@@ -21,8 +21,9 @@ from vigilog.executors.spark.stored import Snapshot, among, apart, nearest, rows
 from vigilog.executors.spark.temporary import TemporaryViews, new_tag
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.language.goal import Goal
+from vigilog.language.program import Program
 from vigilog.language.strata import improved
-from vigilog.language.syntax import Declaration, Program
+from vigilog.language.syntax import Declaration
 from vigilog.rewriting.demand.lineage import lineage
 from vigilog.rewriting.demand.magic import magic
 from vigilog.rewriting.maintenance.plan import plan

@@ -16,7 +16,7 @@ from vigilog.core.values import Row
 from vigilog.executors.spark.functions import register, ship
 from vigilog.executors.spark.tasks import told
 from vigilog.executors.watch import Watch
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import Layout
 from vigilog.planning.sparksql import SparkDialect

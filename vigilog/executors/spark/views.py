@@ -33,7 +33,7 @@ from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
 from vigilog.language.goal import Goal
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.columns import Reading
 from vigilog.rewriting.maintenance.on_demand import on_demand
 from vigilog.rewriting.maintenance.plan import Plan

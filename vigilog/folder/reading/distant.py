@@ -14,7 +14,7 @@ from vigilog.executors.mixed import MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.executors.whynot import why_not
 from vigilog.language.goal import Goal, goal_of, of_one_atom
-from vigilog.language.syntax import atoms
+from vigilog.language.parts import atoms
 from vigilog.spark import session
 
 if TYPE_CHECKING:

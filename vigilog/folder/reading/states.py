@@ -39,7 +39,8 @@ from vigilog.executors.watch import Watch
 from vigilog.executors.whynot import why_not
 from vigilog.folder.reading.distant import begin, held
 from vigilog.language.goal import Goal, goal_of, of_one_atom
-from vigilog.language.syntax import Program, atoms
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
 from vigilog.planning.order import Search
 from vigilog.store.file import damage
 from vigilog.store.log import Log

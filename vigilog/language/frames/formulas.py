@@ -15,20 +15,8 @@ from vigilog.core.spans import Span
 from vigilog.language.frames import syntax
 from vigilog.language.frames.schema import Link, Schema
 from vigilog.language.frames.syntax import And, Comparison, Elision, Formula, Implies, Isa, Member, Name, Not, Or, Quantified
-from vigilog.language.syntax import (
-    Atom,
-    Builtin,
-    Constant,
-    Disjunction,
-    Functor,
-    Literal,
-    Negation,
-    SetOf,
-    Term,
-    Truth,
-    Variable,
-    names,
-)
+from vigilog.language.parts import names
+from vigilog.language.syntax import Atom, Builtin, Constant, Disjunction, Functor, Literal, Negation, SetOf, Term, Truth, Variable
 
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 Body = tuple[Literal, ...]

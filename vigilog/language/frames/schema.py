@@ -9,7 +9,7 @@ from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
 from vigilog.core.values import BUILTIN
 from vigilog.language.frames.syntax import Attributes, Elision, Formulas, Frame, Labelled, Name, Path, Property, Section, Source
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 
 VALUES = {"Integer": "number", "Real": "float", "String": "symbol", "Boolean": "boolean"}
 MAX_DEPTH, MAX_ATTRIBUTES = 20, 100

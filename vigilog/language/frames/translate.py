@@ -20,7 +20,8 @@ from vigilog.language.frames import syntax
 from vigilog.language.frames.formulas import Body, Bound, Formulas
 from vigilog.language.frames.schema import Class, Link, Schema, schema, table_column
 from vigilog.language.frames.syntax import And, Formula, Implies, Labelled, Member, Name, Quantified
-from vigilog.language.syntax import Atom, Attribute, Builtin, Declaration, Directive, Negation, Program, Rule, Variable, Wildcard
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Attribute, Builtin, Declaration, Directive, Negation, Rule, Variable, Wildcard
 from vigilog.protocol.shapes import Part, Shape
 
 _Part = TypeVar("_Part", Declaration, Directive, Rule)

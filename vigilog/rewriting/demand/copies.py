@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from vigilog.language.syntax import Atom, Literal, Rule, Variable, atoms
+from vigilog.language.parts import atoms
+from vigilog.language.syntax import Atom, Literal, Rule, Variable
 
 
 def without_copies(rules: Sequence[Rule], keep: Collection[str]) -> list[Rule]:

@@ -19,27 +19,9 @@ from dataclasses import dataclass, replace
 from itertools import count, product
 from typing import assert_never
 
+from vigilog.language import syntax
+from vigilog.language.parts import atoms, names, variables
 from vigilog.language.safety import awaits, decidable, grounded_by, names_in, needs
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Disjunction,
-    Literal,
-    Negation,
-    Rule,
-    SetOf,
-    Term,
-    Truth,
-    Variable,
-    Wildcard,
-    atoms,
-    names,
-    variables,
-)
 from vigilog.rewriting.naming import Naming
 
 MOST_COLUMNS = 5  # up to so many, all patterns are looked at
@@ -49,8 +31,8 @@ MOST_COLUMNS = 5  # up to so many, all patterns are looked at
 class _Way:
     """How a rule passes on the columns that a question leaves open."""
 
-    rule: Rule
-    call: Atom | None  # the recursive atom of a rule whose open columns go through unchanged
+    rule: syntax.Rule
+    call: syntax.Atom | None  # the recursive atom of a rule whose open columns go through unchanged
 
 
 class Demand:
@@ -61,7 +43,7 @@ class Demand:
 
     def __init__(
         self,
-        definitions: Mapping[str, Sequence[Rule]],
+        definitions: Mapping[str, Sequence[syntax.Rule]],
         naming: Naming,
         *,
         factoring: bool = True,
@@ -69,15 +51,15 @@ class Demand:
     ) -> None:
         self.definitions, self.naming, self.factoring = definitions, naming, factoring
         self.behind = {**{name: name for name in definitions}, **(through or {})}  # what is asked when a relation is read
-        self.rules: list[Rule] = []
-        self.known: set[Rule] = set()
-        self.declarations: dict[str, Declaration] = {}
+        self.rules: list[syntax.Rule] = []
+        self.known: set[syntax.Rule] = set()
+        self.declarations: dict[str, syntax.Declaration] = {}
         self.asked: dict[tuple[str, str], str] = {}  # the magic relation of each relation and pattern asked for
         self.open: list[tuple[str, str]] = []
 
     # -- questions
 
-    def question(self, relation: str, pattern: str, args: Iterable[Term]) -> Atom:
+    def question(self, relation: str, pattern: str, args: Iterable[syntax.Term]) -> syntax.Atom:
         """The question for the rows of a relation whose columns marked `b` have these values."""
         args = tuple(args)
         key = relation, pattern
@@ -85,9 +67,9 @@ class Demand:
             self.asked[key] = self.naming("m", relation, pattern)
             self.open.append(key)
         self.declare(self.asked[key], args)
-        return Atom(self.asked[key], args)
+        return syntax.Atom(self.asked[key], args)
 
-    def finish(self) -> dict[tuple[str, str], tuple[Rule, ...]]:
+    def finish(self) -> dict[tuple[str, str], tuple[syntax.Rule, ...]]:
         """Adds the rules that answer every question asked so far, and those they ask; gives them by relation and pattern."""
         answers = {}
         while self.open:
@@ -119,16 +101,16 @@ class Demand:
             for atom, _ in atoms(rule.body):
                 if self._reaches(atom.relation, relation):
                     known = [(arg, other) for arg, other, mark in zip(rule.head.args, atom.args, pattern, strict=False) if mark == "b"]
-                    if atom.relation != relation or any(arg != other or not isinstance(arg, Variable) for arg, other in known):
+                    if atom.relation != relation or any(arg != other or not isinstance(arg, syntax.Variable) for arg, other in known):
                         return False
                     found = True
         return found
 
     # -- rules
 
-    def chain(self, origin: Rule, head: Atom, seed: Sequence[Literal], rest: Sequence[Literal]) -> None:
+    def chain(self, origin: syntax.Rule, head: syntax.Atom, seed: Sequence[syntax.Literal], rest: Sequence[syntax.Literal]) -> None:
         """Adds the rule `head :- seed, rest`, cut wherever something must be asked first."""
-        whole = Rule((head,), (*seed, *rest))
+        whole = syntax.Rule((head,), (*seed, *rest))
         scope, done, pending = names(whole), list(seed), list(rest)
         while pending:
             bound = grounded_by(tuple(done), set(), scope)
@@ -140,34 +122,34 @@ class Demand:
             done.append(literal)
         self.add(origin.derive(head, body=tuple(done)))
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: syntax.Rule) -> None:
         if rule.head not in rule.body and rule not in self.known:
             self.known.add(rule)
             self.rules.append(rule)
 
-    def declare(self, relation: str, args: Sequence[Term]) -> None:
+    def declare(self, relation: str, args: Sequence[syntax.Term]) -> None:
         if relation not in self.declarations:
             columns = []
             for number, arg in enumerate(args):
                 assert arg.type is not None, "checked programs are typed"
-                name = arg.name if isinstance(arg, Variable) and arg not in args[:number] else f"c{number}"
-                columns.append(Attribute(name, str(arg.type), arg.type))
+                name = arg.name if isinstance(arg, syntax.Variable) and arg not in args[:number] else f"c{number}"
+                columns.append(syntax.Attribute(name, str(arg.type), arg.type))
             if len({column.name for column in columns}) < len(columns):
                 columns = [replace(column, name=f"c{number}") for number, column in enumerate(columns)]
-            self.declarations[relation] = Declaration(relation, tuple(columns))
+            self.declarations[relation] = syntax.Declaration(relation, tuple(columns))
 
-    def _cut(self, origin: Rule, done: list[Literal], wanted: set[str]) -> Atom:
+    def _cut(self, origin: syntax.Rule, done: list[syntax.Literal], wanted: set[str]) -> syntax.Atom:
         """What is known so far as one atom, with the variables that are still wanted."""
-        if len(done) == 1 and isinstance(done[0], Atom):
+        if len(done) == 1 and isinstance(done[0], syntax.Atom):
             return done[0]
         found = {variable.name: variable for literal in done for variable in variables(literal)}
         args = tuple(variable for name, variable in found.items() if name in wanted)
-        head = Atom(self.naming.fresh("sup"), args)
+        head = syntax.Atom(self.naming.fresh("sup"), args)
         self.declare(head.relation, args)
         self.add(origin.derive(head, body=tuple(done)))
         return head
 
-    def _ask(self, origin: Rule, done: list[Literal], literal: Literal, bound: set[str], scope: set[str]) -> None:
+    def _ask(self, origin: syntax.Rule, done: list[syntax.Literal], literal: syntax.Literal, bound: set[str], scope: set[str]) -> None:
         for atom, before in self._questions(literal, [], bound, scope):
             known = grounded_by((*done, *before), set(), scope | names_of(before))
             pattern = "".join("b" if _known(arg, known, scope) else "f" for arg in atom.args)
@@ -175,15 +157,15 @@ class Demand:
             self.add(origin.derive(self.question(self.behind[atom.relation], pattern, args), body=(*done, *before)))
 
     def _questions(
-        self, literal: Literal, before: list[Literal], bound: set[str], scope: set[str]
-    ) -> Iterator[tuple[Atom, tuple[Literal, ...]]]:
+        self, literal: syntax.Literal, before: list[syntax.Literal], bound: set[str], scope: set[str]
+    ) -> Iterator[tuple[syntax.Atom, tuple[syntax.Literal, ...]]]:
         """The atoms on demand in a literal, each with what comes before it inside an aggregate."""
         match literal:
-            case Atom() if literal.relation in self.behind:
+            case syntax.Atom() if literal.relation in self.behind:
                 yield literal, tuple(before)
-            case Negation(literal=Atom() as atom) if atom.relation in self.behind:
+            case syntax.Negation(literal=syntax.Atom() as atom) if atom.relation in self.behind:
                 yield atom, tuple(before)
-            case Builtin(args=(_, Aggregate() as aggregate)):
+            case syntax.Builtin(args=(_, syntax.Aggregate() as aggregate)):
                 inside = scope | names_in(aggregate)
                 for way in _ways(aggregate):
                     done, pending = list(before), list(way)
@@ -192,39 +174,41 @@ class Demand:
                         part = pending.pop(self._next(pending, known, inside))
                         if self._on_demand(part):
                             yield from self._questions(part, done, known, inside)
-                        if isinstance(part, Atom | Builtin) and not (isinstance(part, Builtin) and isinstance(part.args[-1], Aggregate)):
+                        if isinstance(part, syntax.Atom | syntax.Builtin) and not (
+                            isinstance(part, syntax.Builtin) and isinstance(part.args[-1], syntax.Aggregate)
+                        ):
                             done.append(part)
-            case Atom() | Negation() | Builtin() | Truth():
+            case syntax.Atom() | syntax.Negation() | syntax.Builtin() | syntax.Truth():
                 pass
-            case Disjunction() | SetOf():
+            case syntax.Disjunction() | syntax.SetOf():
                 raise AssertionError("plain rules have no disjunctions outside aggregates, and no setof")
             case _:
                 assert_never(literal)
 
-    def _on_demand(self, literal: Literal) -> bool:
+    def _on_demand(self, literal: syntax.Literal) -> bool:
         return any(atom.relation in self.behind for atom, _ in atoms((literal,)))
 
-    def _next(self, pending: Sequence[Literal], bound: set[str], scope: set[str]) -> int:
+    def _next(self, pending: Sequence[syntax.Literal], bound: set[str], scope: set[str]) -> int:
         """The literal to read next: what can be decided at once; then atoms with something known, tables before what must be asked for; negation and aggregates last."""
 
-        equalities = [literal for literal in pending if isinstance(literal, Builtin)]
+        equalities = [literal for literal in pending if isinstance(literal, syntax.Builtin)]
 
         def cost(index: int) -> tuple[float, float]:
             literal = pending[index]
             asked = self._on_demand(literal)
             match literal:
-                case Atom():
+                case syntax.Atom():
                     marks = [_known(arg, bound, scope) for arg in literal.args]
                     some = any(marks) or not marks
                     waits = awaits(literal, equalities, bound, scope)
                     return (1 + asked if some else 3 + asked) + 10 * waits, -sum(marks) / max(len(marks), 1)
-                case Builtin(args=(_, Aggregate() as aggregate)):
+                case syntax.Builtin(args=(_, syntax.Aggregate() as aggregate)):
                     return (6 if needs(aggregate, scope) <= bound else 20), 0
-                case Builtin():
+                case syntax.Builtin():
                     return (0 if decidable(literal, lambda term: _known(term, bound, scope)) else 20), 0
-                case Truth():
+                case syntax.Truth():
                     return 0, 0
-                case Negation() | Disjunction() | SetOf():
+                case syntax.Negation() | syntax.Disjunction() | syntax.SetOf():
                     return (5 * asked if needs_of(literal, scope) <= bound else 20), 0
                 case _:
                     assert_never(literal)
@@ -242,32 +226,34 @@ class Demand:
         if ways is not None:
             self._answer_factored(relation, pattern, ways)
 
-    def _seed(self, rule: Rule, pattern: str, magic: str) -> tuple[Atom, list[Literal]]:
+    def _seed(self, rule: syntax.Rule, pattern: str, magic: str) -> tuple[syntax.Atom, list[syntax.Literal]]:
         """The question that a rule answers, with equalities for computed columns of its head."""
         fresh = (name for name in (f"b{number}" for number in count(1)) if name not in names(rule, into_aggregates=True))
-        args: list[Term] = []
-        equal: list[Literal] = []
+        args: list[syntax.Term] = []
+        equal: list[syntax.Literal] = []
         for arg, mark in zip(rule.head.args, pattern, strict=True):
-            if mark == "b" and isinstance(arg, Variable | Constant):
+            if mark == "b" and isinstance(arg, syntax.Variable | syntax.Constant):
                 args.append(arg)
             elif mark == "b":
-                args.append(Variable(next(fresh), arg.type))
-                equal.append(Builtin("=", (args[-1], arg)))
-        return Atom(magic, tuple(args)), equal
+                args.append(syntax.Variable(next(fresh), arg.type))
+                equal.append(syntax.Builtin("=", (args[-1], arg)))
+        return syntax.Atom(magic, tuple(args)), equal
 
     def _answer_factored(self, relation: str, pattern: str, ways: Sequence[_Way]) -> None:
         """`sup_p_bf(s, x)`: what `p` has for `x` it has for the question `s`, too."""
         columns = [arg for arg, mark in zip(ways[0].rule.head.args, pattern, strict=True) if mark == "b"]
-        goals = [Variable(f"s{number}", arg.type) for number, arg in enumerate(columns, start=1)]
+        goals = [syntax.Variable(f"s{number}", arg.type) for number, arg in enumerate(columns, start=1)]
         reached = self.naming("sup", relation, pattern)
-        self.declare(reached, [*goals, *(Variable(f"x{number}", arg.type) for number, arg in enumerate(columns, start=1))])
-        self.add(ways[0].rule.derive(Atom(reached, (*goals, *goals)), body=(Atom(self.asked[relation, pattern], tuple(goals)),)))
+        self.declare(reached, [*goals, *(syntax.Variable(f"x{number}", arg.type) for number, arg in enumerate(columns, start=1))])
+        self.add(
+            ways[0].rule.derive(syntax.Atom(reached, (*goals, *goals)), body=(syntax.Atom(self.asked[relation, pattern], tuple(goals)),))
+        )
         for way in ways:
             rule = way.rule
             taken = names(rule, into_aggregates=True)
             own = tuple(replace(goal, name=_unused(goal.name, taken)) for goal in goals)
             inner, equal = self._seed(rule, pattern, reached)
-            seed = Atom(reached, (*own, *inner.args))
+            seed = syntax.Atom(reached, (*own, *inner.args))
             if way.call is None:
                 given = iter(own)
                 head = replace(
@@ -277,7 +263,7 @@ class Demand:
             else:
                 called = [arg for arg, mark in zip(way.call.args, pattern, strict=True) if mark == "b"]
                 rest = [literal for literal in rule.body if literal is not way.call]
-                self.chain(rule, Atom(reached, (*own, *called)), [seed], [*rest, *equal])
+                self.chain(rule, syntax.Atom(reached, (*own, *called)), [seed], [*rest, *equal])
 
     def _factored(self, relation: str, pattern: str) -> list[_Way] | None:
         """The ways of a relation's rules, if each recursive one passes the open columns on unchanged; None otherwise, or if none is recursive."""
@@ -288,7 +274,7 @@ class Demand:
             if not any(self._reaches(atom.relation, relation) for atom, _ in atoms(rule.body)):
                 ways.append(_Way(rule, None))
                 continue
-            calls = [literal for literal in rule.body if isinstance(literal, Atom) and literal.relation == relation]
+            calls = [literal for literal in rule.body if isinstance(literal, syntax.Atom) and literal.relation == relation]
             others = [atom for atom, _ in atoms(rule.body) if not any(atom is call for call in calls)]
             if len(calls) != 1 or any(self._reaches(atom.relation, relation) for atom in others) or not _passes(rule, calls[0], pattern):
                 return None
@@ -308,19 +294,21 @@ class Demand:
         return False
 
 
-def _passes(rule: Rule, call: Atom, pattern: str) -> bool:
+def _passes(rule: syntax.Rule, call: syntax.Atom, pattern: str) -> bool:
     """Whether the columns marked `f` are variables that only the head and the recursive atom have, in the same columns, and the others of the atom are known without it."""
     columns = list(zip(rule.head.args, call.args, pattern, strict=True))
     found = [variable.name for literal in (rule.head, *rule.body) for variable in variables(literal, into_aggregates=True)]
-    if not all(isinstance(arg, Variable) and arg == other and found.count(arg.name) == 2 for arg, other, mark in columns if mark == "f"):
+    if not all(
+        isinstance(arg, syntax.Variable) and arg == other and found.count(arg.name) == 2 for arg, other, mark in columns if mark == "f"
+    ):
         return False
     scope = names(rule)
-    given = {arg.name for arg, _, mark in columns if mark == "b" and isinstance(arg, Variable)}
+    given = {arg.name for arg, _, mark in columns if mark == "b" and isinstance(arg, syntax.Variable)}
     known = grounded_by(tuple(literal for literal in rule.body if literal is not call), given, scope)
     return all(_known(arg, known, scope) for _, arg, mark in columns if mark == "b")
 
 
-def ranks(rules: Iterable[Rule], levels: Mapping[str, int]) -> list[int]:
+def ranks(rules: Iterable[syntax.Rule], levels: Mapping[str, int]) -> list[int]:
     """For each rule when it may run: after everything that what it negates or aggregates depends on."""
     found = []
     for rule in rules:
@@ -329,22 +317,22 @@ def ranks(rules: Iterable[Rule], levels: Mapping[str, int]) -> list[int]:
     return found
 
 
-def needs_of(literal: Literal, scope: set[str]) -> set[str]:
+def needs_of(literal: syntax.Literal, scope: set[str]) -> set[str]:
     """The variables of a scope that a literal mentions, those inside its aggregates included."""
     return names(literal) | (names(literal, into_aggregates=True) & scope)
 
 
-def names_of(literals: Iterable[Literal]) -> set[str]:
+def names_of(literals: Iterable[syntax.Literal]) -> set[str]:
     return set().union(*(names(literal) for literal in literals))
 
 
-def _known(term: Term, bound: set[str], scope: set[str]) -> bool:
-    return not isinstance(term, Wildcard) and needs(term, scope) <= bound
+def _known(term: syntax.Term, bound: set[str], scope: set[str]) -> bool:
+    return not isinstance(term, syntax.Wildcard) and needs(term, scope) <= bound
 
 
-def _ways(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
+def _ways(aggregate: syntax.Aggregate) -> tuple[tuple[syntax.Literal, ...], ...]:
     match aggregate.body:
-        case (Disjunction(branches=branches),):
+        case (syntax.Disjunction(branches=branches),):
             return branches
         case body:
             return (body,)

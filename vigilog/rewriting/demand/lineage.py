@@ -30,26 +30,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import count
 
+from vigilog.language import syntax
+from vigilog.language.parts import names
+from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by, names_in, needs
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Functor,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Truth,
-    Variable,
-    names,
-)
 from vigilog.rewriting.demand.demand import names_of, needs_of
 from vigilog.rewriting.maintenance.touched import ways
 from vigilog.rewriting.naming import Naming
 
-Body = tuple[Literal, ...]
+Body = tuple[syntax.Literal, ...]
 
 
 def lineage(program: Program, tables: Collection[str]) -> tuple[Program, dict[str, str]]:
@@ -57,23 +46,23 @@ def lineage(program: Program, tables: Collection[str]) -> tuple[Program, dict[st
     naming = Naming(program.relations)
     read = {name: naming("read", name) for name in tables if name in program.relations}
     declarations = tuple(replace(program.relations[name], relation=own) for name, own in read.items())
-    rules: dict[Rule, None] = {}
+    rules: dict[syntax.Rule, None] = {}
     for rule in program.rules:
         for atom, body in _reads(rule.body, (), names(rule), read.keys()):
             rules.setdefault(_reading(rule, read[atom.relation], atom, body))
     return replace(program, declarations=(*program.declarations, *declarations), rules=(*program.rules, *rules)), read
 
 
-def _reads(body: Body, around: Body, scope: set[str], tables: Collection[str]) -> Iterator[tuple[Atom, Body]]:
+def _reads(body: Body, around: Body, scope: set[str], tables: Collection[str]) -> Iterator[tuple[syntax.Atom, Body]]:
     """The atoms of tables in a conjunction, each with a body, which has this very atom, that gives the rows it reads."""
-    if Truth(False) in body:
+    if syntax.Truth(False) in body:
         return
     positive = tuple(literal for literal in body if not _is_negated(literal))
     for literal in body:
         match literal:
-            case Atom() if literal.relation in tables:
+            case syntax.Atom() if literal.relation in tables:
                 yield literal, (*around, *body)
-            case Negation(literal=Atom() as atom) if atom.relation in tables:
+            case syntax.Negation(literal=syntax.Atom() as atom) if atom.relation in tables:
                 yield atom, (*around, *positive, atom)
     later = [literal for literal in body if _aggregate(literal) is not None]
     while later:
@@ -87,15 +76,15 @@ def _reads(body: Body, around: Body, scope: set[str], tables: Collection[str]) -
         later.remove(literal)
 
 
-def _before(literal: Literal, literals: Body, later: list[Literal], scope: set[str], tables: Collection[str]) -> Body:
+def _before(literal: syntax.Literal, literals: Body, later: list[syntax.Literal], scope: set[str], tables: Collection[str]) -> Body:
     """What is known without some aggregates, of which this is the next. A table that is joined by what they give is left out if it can be: it would be read as a whole."""
     given = {name for each in later for name in names(each)}
     found = tuple(other for other in literals if not any(other is each for each in later))
-    apart = tuple(other for other in found if not (isinstance(other, Atom) and other.relation in tables and names(other) & given))
+    apart = tuple(other for other in found if not (isinstance(other, syntax.Atom) and other.relation in tables and names(other) & given))
     return _decided(apart if _inside(literal, scope) <= grounded_by(apart, set(), scope) else found, scope)
 
 
-def _inside(literal: Literal, scope: set[str]) -> set[str]:
+def _inside(literal: syntax.Literal, scope: set[str]) -> set[str]:
     """The variables that an aggregate needs to have a value, be it the one that is wanted or not."""
     aggregate = _aggregate(literal)
     assert aggregate is not None, "it has one"
@@ -109,23 +98,23 @@ def _decided(literals: Body, scope: set[str]) -> Body:
     return found if len(found) == len(literals) else _decided(found, scope)
 
 
-def _aggregate(literal: Literal) -> Aggregate | None:
+def _aggregate(literal: syntax.Literal) -> syntax.Aggregate | None:
     match literal:
-        case Builtin(args=(_, Aggregate() as aggregate)):
+        case syntax.Builtin(args=(_, syntax.Aggregate() as aggregate)):
             return aggregate
         case _:
             return None
 
 
-def _is_negated(literal: Literal) -> bool:
-    return isinstance(literal, Negation) and isinstance(literal.literal, Atom)
+def _is_negated(literal: syntax.Literal) -> bool:
+    return isinstance(literal, syntax.Negation) and isinstance(literal.literal, syntax.Atom)
 
 
-def _reading(rule: Rule, relation: str, atom: Atom, body: Body) -> Rule:
+def _reading(rule: syntax.Rule, relation: str, atom: syntax.Atom, body: Body) -> syntax.Rule:
     """The rule for the rows that an atom of a body reads, with variables for those columns that it computes or does not name."""
     taken = names(rule, into_aggregates=True) | names_of(body)
     fresh = (name for name in (f"r{number}" for number in count(1)) if name not in taken)
-    args = tuple(arg if isinstance(arg, Variable | Constant) else Variable(next(fresh), arg.type) for arg in atom.args)
-    computed = [Builtin("=", (new, old)) for new, old in zip(args, atom.args, strict=True) if isinstance(old, Functor)]
+    args = tuple(arg if isinstance(arg, syntax.Variable | syntax.Constant) else syntax.Variable(next(fresh), arg.type) for arg in atom.args)
+    computed = [syntax.Builtin("=", (new, old)) for new, old in zip(args, atom.args, strict=True) if isinstance(old, syntax.Functor)]
     named = (replace(atom, args=args) if literal is atom else literal for literal in body)
-    return rule.derive(Atom(relation, args), body=(*named, *computed))
+    return rule.derive(syntax.Atom(relation, args), body=(*named, *computed))

@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from vigilog.language.program import Program
 from vigilog.language.strata import components
-from vigilog.language.syntax import Program, Rule, Variable
+from vigilog.language.syntax import Rule, Variable
 from vigilog.rewriting.demand.demand import Demand
 from vigilog.rewriting.naming import Naming
 

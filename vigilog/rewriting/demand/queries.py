@@ -22,7 +22,8 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 
 from vigilog.language.printer import show_literal
-from vigilog.language.syntax import Atom, Declaration, Program, Rule, Variable, Wildcard
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Declaration, Rule, Variable, Wildcard
 from vigilog.rewriting.demand.demand import Demand
 from vigilog.rewriting.demand.magic import definitions_of, levels
 from vigilog.rewriting.naming import Naming

@@ -15,7 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from vigilog.language.syntax import Atom, Negation, Rule, Variable, atoms
+from vigilog.language.parts import atoms
+from vigilog.language.syntax import Atom, Negation, Rule, Variable
 
 
 @dataclass(frozen=True)

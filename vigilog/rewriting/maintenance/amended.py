@@ -24,21 +24,8 @@ from itertools import count
 from typing import assert_never
 
 from vigilog.core.values import NUMBER
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Builtin,
-    Constant,
-    Disjunction,
-    Literal,
-    Negation,
-    Rule,
-    SetOf,
-    Truth,
-    Variable,
-    Wildcard,
-    names,
-)
+from vigilog.language import syntax
+from vigilog.language.parts import names
 
 
 class Amendment:
@@ -47,42 +34,42 @@ class Amendment:
     def __init__(self, gone: Mapping[str, str], large: Collection[str] = ()) -> None:
         self.gone, self.large = gone, large
 
-    def rule(self, rule: Rule) -> Rule:
+    def rule(self, rule: syntax.Rule) -> syntax.Rule:
         """The rule as it is to be run; its first literal stays the first."""
         taken = names(rule, into_aggregates=True)
         fresh = (name for name in (f"w{number}" for number in count(1)) if name not in taken)
         return rule.derive(rule.head, body=self._body(rule.body, fresh))
 
-    def _body(self, body: tuple[Literal, ...], fresh: Iterator[str]) -> tuple[Literal, ...]:
+    def _body(self, body: tuple[syntax.Literal, ...], fresh: Iterator[str]) -> tuple[syntax.Literal, ...]:
         return tuple(part for literal in body for part in self._literal(literal, fresh))
 
-    def _literal(self, literal: Literal, fresh: Iterator[str]) -> list[Literal]:
+    def _literal(self, literal: syntax.Literal, fresh: Iterator[str]) -> list[syntax.Literal]:
         match literal:
-            case Atom():
+            case syntax.Atom():
                 return self._present(literal, fresh)
-            case Negation(literal=Atom() as atom) if atom.relation in self.gone or atom.relation in self.large:
+            case syntax.Negation(literal=syntax.Atom() as atom) if atom.relation in self.gone or atom.relation in self.large:
                 return self._absent(atom, fresh)
-            case Builtin(args=(variable, Aggregate() as aggregate)):
+            case syntax.Builtin(args=(variable, syntax.Aggregate() as aggregate)):
                 return [replace(literal, args=(variable, replace(aggregate, body=self._body(aggregate.body, fresh))))]
-            case Disjunction():
+            case syntax.Disjunction():
                 return [replace(literal, branches=tuple(self._body(branch, fresh) for branch in literal.branches))]
-            case Negation() | Builtin() | Truth():
+            case syntax.Negation() | syntax.Builtin() | syntax.Truth():
                 return [literal]
-            case SetOf():
+            case syntax.SetOf():
                 raise AssertionError("setofs are collected before")
             case _:
                 assert_never(literal)
 
-    def _present(self, atom: Atom, fresh: Iterator[str]) -> list[Literal]:
+    def _present(self, atom: syntax.Atom, fresh: Iterator[str]) -> list[syntax.Literal]:
         if atom.relation not in self.gone:
             return [atom]
-        args = tuple(Variable(next(fresh), arg.type) if isinstance(arg, Wildcard) else arg for arg in atom.args)
+        args = tuple(syntax.Variable(next(fresh), arg.type) if isinstance(arg, syntax.Wildcard) else arg for arg in atom.args)
         named = replace(atom, args=args)
-        return [named, Negation(replace(named, relation=self.gone[atom.relation]))]
+        return [named, syntax.Negation(replace(named, relation=self.gone[atom.relation]))]
 
-    def _absent(self, atom: Atom, fresh: Iterator[str]) -> list[Literal]:
+    def _absent(self, atom: syntax.Atom, fresh: Iterator[str]) -> list[syntax.Literal]:
         """No row is read and not listed."""
-        found = Variable(next(fresh), NUMBER)
-        args = tuple(Variable(next(fresh), arg.type) if isinstance(arg, Wildcard) else arg for arg in atom.args)
-        counted = Aggregate("count", None, tuple(self._present(replace(atom, args=args), fresh)), NUMBER)
-        return [Builtin("=", (found, counted)), Builtin("=", (found, Constant(0, NUMBER)))]
+        found = syntax.Variable(next(fresh), NUMBER)
+        args = tuple(syntax.Variable(next(fresh), arg.type) if isinstance(arg, syntax.Wildcard) else arg for arg in atom.args)
+        counted = syntax.Aggregate("count", None, tuple(self._present(replace(atom, args=args), fresh)), NUMBER)
+        return [syntax.Builtin("=", (found, counted)), syntax.Builtin("=", (found, syntax.Constant(0, NUMBER)))]

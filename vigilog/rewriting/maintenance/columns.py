@@ -29,7 +29,9 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
 from vigilog.core.delta import Delta
-from vigilog.language.syntax import Atom, Program, Variable, Wildcard, atoms, variables
+from vigilog.language.parts import atoms, variables
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Variable, Wildcard
 
 Columns = tuple[int, ...]
 

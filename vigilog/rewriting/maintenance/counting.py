@@ -22,23 +22,9 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from vigilog.core.values import NUMBER
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Functor,
-    Literal,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    Wildcard,
-    names,
-    variables,
-)
+from vigilog.language import syntax
+from vigilog.language.parts import names, variables
+from vigilog.language.program import Program
 from vigilog.rewriting.naming import Naming
 
 
@@ -46,9 +32,9 @@ from vigilog.rewriting.naming import Naming
 class Bindings:
     """The relation of a rule's bindings, the rule that gives them, and the rule from them to the rows they prove."""
 
-    declaration: Declaration
-    rule: Rule
-    head: Rule
+    declaration: syntax.Declaration
+    rule: syntax.Rule
+    head: syntax.Rule
 
 
 @dataclass(frozen=True)
@@ -72,7 +58,7 @@ def counting(program: Program, relations: Collection[str]) -> Counting:
     """The plain program with the numbers of proofs of some relations that are not recursive."""
     naming = Naming(program.relations)
     found: dict[str, Counted] = {}
-    declarations: list[Declaration] = []
+    declarations: list[syntax.Declaration] = []
     rules = [rule for rule in program.rules if rule.head.relation not in relations]
     for name in sorted(relations):
         parts = list(bindings((rule for rule in program.rules if rule.head.relation == name), naming))
@@ -85,18 +71,18 @@ def counting(program: Program, relations: Collection[str]) -> Counting:
     return Counting(replace(program, declarations=(*program.declarations, *declarations), rules=tuple(rules)), found)
 
 
-def bindings(rules: Iterable[Rule], naming: Naming) -> Iterator[Bindings]:
+def bindings(rules: Iterable[syntax.Rule], naming: Naming) -> Iterator[Bindings]:
     """The bindings of each of some rules, as relations with new names."""
     for rule in rules:
         fresh = (name for name in (f"h{number}" for number in count()) if name not in names(rule, into_aggregates=True))
-        args = tuple(arg if isinstance(arg, Variable) else Variable(next(fresh), arg.type) for arg in rule.head.args)
-        equal = tuple(Builtin("=", (own, arg)) for own, arg in zip(args, rule.head.args, strict=True) if own != arg)
+        args = tuple(arg if isinstance(arg, syntax.Variable) else syntax.Variable(next(fresh), arg.type) for arg in rule.head.args)
+        equal = tuple(syntax.Builtin("=", (own, arg)) for own, arg in zip(args, rule.head.args, strict=True) if own != arg)
         others = {variable: None for literal in rule.body for variable in variables(literal) if variable not in args}
-        shown = Atom(naming.fresh(rule.head.relation), (*args, *others))
-        columns = tuple(Attribute(f"c{place}", str(arg.type), arg.type) for place, arg in enumerate(shown.args))
+        shown = syntax.Atom(naming.fresh(rule.head.relation), (*args, *others))
+        columns = tuple(syntax.Attribute(f"c{place}", str(arg.type), arg.type) for place, arg in enumerate(shown.args))
         row = replace(rule.head, args=args)
         yield Bindings(
-            Declaration(shown.relation, columns),
+            syntax.Declaration(shown.relation, columns),
             rule.derive(shown, body=(*rule.body, *equal)),
             rule.derive(row, body=(shown,)),
         )
@@ -105,25 +91,29 @@ def bindings(rules: Iterable[Rule], naming: Naming) -> Iterator[Bindings]:
 class Tally:
     """Adds up, for each row of a relation, how many rows of others begin with it: `each` has the number for each of these, `total` the sum."""
 
-    def __init__(self, declaration: Declaration, each: str, total: str) -> None:
-        numbers = [Attribute(f"n{place}", str(NUMBER), NUMBER) for place in range(2)]
+    def __init__(self, declaration: syntax.Declaration, each: str, total: str) -> None:
+        numbers = [syntax.Attribute(f"n{place}", str(NUMBER), NUMBER) for place in range(2)]
         attributes = tuple(replace(attribute, name=f"c{place}") for place, attribute in enumerate(declaration.attributes))
-        self.declarations = Declaration(each, (*attributes, *numbers)), Declaration(total, (*attributes, numbers[0]))
-        self.columns = tuple(Variable(attribute.name, attribute.type) for attribute in attributes)
-        self.each, self.sum, self.found = each, total, Variable("n", NUMBER)
+        self.declarations = syntax.Declaration(each, (*attributes, *numbers)), syntax.Declaration(total, (*attributes, numbers[0]))
+        self.columns = tuple(syntax.Variable(attribute.name, attribute.type) for attribute in attributes)
+        self.each, self.sum, self.found = each, total, syntax.Variable("n", NUMBER)
 
-    def part(self, origin: Rule, counted: Declaration, number: int, *, lost: bool = False) -> Rule:
+    def part(self, origin: syntax.Rule, counted: syntax.Declaration, number: int, *, lost: bool = False) -> syntax.Rule:
         """The rule that counts the rows of one relation; what is lost counts negative."""
         rest = counted.attributes[len(self.columns) :]
-        some = Atom(counted.relation, (*self.columns, *(Wildcard(attribute.type) for attribute in rest)))
-        every = Atom(counted.relation, (*self.columns, *(Variable(f"v{place}", attribute.type) for place, attribute in enumerate(rest))))
-        value: Term = Functor("neg", (self.found,), NUMBER) if lost else self.found
-        head = Atom(self.each, (*self.columns, Constant(number, NUMBER), value))
-        return origin.derive(head, body=(some, Builtin("=", (self.found, Aggregate("count", None, (every,), NUMBER)))))
+        some = syntax.Atom(counted.relation, (*self.columns, *(syntax.Wildcard(attribute.type) for attribute in rest)))
+        every = syntax.Atom(
+            counted.relation, (*self.columns, *(syntax.Variable(f"v{place}", attribute.type) for place, attribute in enumerate(rest)))
+        )
+        value: syntax.Term = syntax.Functor("neg", (self.found,), NUMBER) if lost else self.found
+        head = syntax.Atom(self.each, (*self.columns, syntax.Constant(number, NUMBER), value))
+        return origin.derive(head, body=(some, syntax.Builtin("=", (self.found, syntax.Aggregate("count", None, (every,), NUMBER)))))
 
-    def total(self, origin: Rule, *conditions: Literal) -> Rule:
+    def total(self, origin: syntax.Rule, *conditions: syntax.Literal) -> syntax.Rule:
         """The rule that adds them up."""
-        which, number = (Variable(name, NUMBER) for name in ("i", "m"))
-        some = Atom(self.each, (*self.columns, Wildcard(NUMBER), Wildcard(NUMBER)))
-        total = Aggregate("sum", number, (Atom(self.each, (*self.columns, which, number)),), NUMBER)
-        return origin.derive(Atom(self.sum, (*self.columns, self.found)), body=(some, Builtin("=", (self.found, total)), *conditions))
+        which, number = (syntax.Variable(name, NUMBER) for name in ("i", "m"))
+        some = syntax.Atom(self.each, (*self.columns, syntax.Wildcard(NUMBER), syntax.Wildcard(NUMBER)))
+        total = syntax.Aggregate("sum", number, (syntax.Atom(self.each, (*self.columns, which, number)),), NUMBER)
+        return origin.derive(
+            syntax.Atom(self.sum, (*self.columns, self.found)), body=(some, syntax.Builtin("=", (self.found, total)), *conditions)
+        )

@@ -23,24 +23,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from vigilog.core.values import NUMBER
+from vigilog.language import syntax
+from vigilog.language.parts import aggregates, atoms, names, variables
+from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by
-from vigilog.language.syntax import (
-    Atom,
-    Builtin,
-    Constant,
-    Declaration,
-    Functor,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Variable,
-    Wildcard,
-    aggregates,
-    atoms,
-    names,
-    variables,
-)
 from vigilog.rewriting.demand.copies import without_copies
 from vigilog.rewriting.demand.demand import Demand
 from vigilog.rewriting.demand.magic import definitions_of, levels
@@ -138,7 +124,7 @@ def external(program: Program, stored: Iterable[str] = (), counted: Mapping[str,
     return External(rewritten, states, order, tables)
 
 
-def _follow(rules: Iterable[Rule], states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
+def _follow(rules: Iterable[syntax.Rule], states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
     """(D) and (I)."""
     for rule in rules:
         for head, variants in ((lost, deletions(rule, states)), (gained, insertions(rule, states))):
@@ -146,13 +132,13 @@ def _follow(rules: Iterable[Rule], states: Mapping[str, States], lost: str, gain
                 _chain(rule, variant.rule.body, variant.changed, head, demand)
 
 
-def _compare(rule: Rule, states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
+def _compare(rule: syntax.Rule, states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
     """(D) and (I) where a change can leave a binding as it was: what it touches is derived in both states."""
     body = rule.body
     deleted, inserted = ([*variants] for variants in (deletions(rule, states), insertions(rule, states)))
-    read = [atom for literal in body for atom in (literal, getattr(literal, "literal", None)) if isinstance(atom, Atom)]
+    read = [atom for literal in body for atom in (literal, getattr(literal, "literal", None)) if isinstance(atom, syntax.Atom)]
     for number, atom in enumerate(read):
-        if any(isinstance(arg, Wildcard) for arg in atom.args):
+        if any(isinstance(arg, syntax.Wildcard) for arg in atom.args):
             for change in (states[atom.relation].lost, states[atom.relation].gained):
                 _touch(rule, (replace(atom, relation=change),), states, lost, gained, demand)
         else:
@@ -162,9 +148,9 @@ def _compare(rule: Rule, states: Mapping[str, States], lost: str, gained: str, d
         _touch(rule, group, states, lost, gained, demand)
 
 
-def _groups(rule: Rule, states: Mapping[str, States], demand: Demand) -> Iterator[tuple[Literal, ...]]:
+def _groups(rule: syntax.Rule, states: Mapping[str, States], demand: Demand) -> Iterator[tuple[syntax.Literal, ...]]:
     """The groups of aggregates that changes touch, as literals that bind them. Those that several changes can touch are a relation of their own, so that each is computed once, and all of them together."""
-    scope, found = names(rule), dict[tuple[Variable, ...], list[tuple[Literal, ...]]]()
+    scope, found = names(rule), dict[tuple[syntax.Variable, ...], list[tuple[syntax.Literal, ...]]]()
     for prefix in touched(rule, states):
         own = set().union(*map(names, prefix))
         if not own <= set(grounded_by(prefix, set(), own)):
@@ -176,76 +162,80 @@ def _groups(rule: Rule, states: Mapping[str, States], demand: Demand) -> Iterato
         if len(prefixes) == 1 or not columns:
             yield from prefixes
             continue
-        group = Atom(demand.naming.fresh(f"{rule.head.relation}_touched"), columns)
+        group = syntax.Atom(demand.naming.fresh(f"{rule.head.relation}_touched"), columns)
         demand.declare(group.relation, columns)
         for first, *rest in prefixes:
             demand.chain(rule, group, [first], rest)
         yield (group,)
 
 
-def _touch(rule: Rule, prefix: tuple[Literal, ...], states: Mapping[str, States], lost: str, gained: str, demand: Demand) -> None:
+def _touch(
+    rule: syntax.Rule, prefix: tuple[syntax.Literal, ...], states: Mapping[str, States], lost: str, gained: str, demand: Demand
+) -> None:
     """What bindings that begin as a prefix says give in the old state and in the new one."""
     _chain(rule, (*prefix, *grouped(rule.body, prefix)), 0, lost, demand)
     _chain(rule, (*prefix, *grouped(in_new(rule, states).body, prefix)), 0, gained, demand)
 
 
-def _chain(rule: Rule, body: tuple[Literal, ...], changed: int, head: str, demand: Demand) -> None:
+def _chain(rule: syntax.Rule, body: tuple[syntax.Literal, ...], changed: int, head: str, demand: Demand) -> None:
     """A rule for what changed, which is read first."""
     rest = [literal for place, literal in enumerate(body) if place != changed]
     demand.chain(rule, replace(rule.head, relation=head), [body[changed]], rest)
 
 
-def _keep_apart(declaration: Declaration, origin: Rule, parts: tuple[str, str, str], demand: Demand) -> None:
+def _keep_apart(declaration: syntax.Declaration, origin: syntax.Rule, parts: tuple[str, str, str], demand: Demand) -> None:
     """(E) where both states are at hand: what only one of them has is a change."""
     candidate, changed, other = parts
-    columns = tuple(Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
-    demand.add(origin.derive(Atom(changed, columns), body=(Atom(candidate, columns), Negation(Atom(other, columns)))))
+    columns = tuple(syntax.Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
+    demand.add(
+        origin.derive(syntax.Atom(changed, columns), body=(syntax.Atom(candidate, columns), syntax.Negation(syntax.Atom(other, columns))))
+    )
 
 
-def _decide(declaration: Declaration, origin: Rule, parts: tuple[str, str, str], demand: Demand) -> None:
+def _decide(declaration: syntax.Declaration, origin: syntax.Rule, parts: tuple[str, str, str], demand: Demand) -> None:
     """(E): candidates that the other state does not have are changes; so that state is asked for them."""
     candidate, changed, other = parts
-    columns = tuple(Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
-    found = Atom(candidate, columns)
+    columns = tuple(syntax.Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
+    found = syntax.Atom(candidate, columns)
     pattern = demand.cheap_pattern(other)
     asked = demand.question(other, pattern, (column for column, mark in zip(columns, pattern, strict=True) if mark == "b"))
     demand.add(origin.derive(asked, body=(found,)))
-    demand.add(origin.derive(Atom(changed, columns), body=(found, Negation(Atom(other, columns)))))
+    demand.add(origin.derive(syntax.Atom(changed, columns), body=(found, syntax.Negation(syntax.Atom(other, columns)))))
 
 
-def _count(origin: Rule, tally: Tally, bindings: Sequence[Declaration], states: Mapping[str, States], demand: Demand) -> None:
+def _count(origin: syntax.Rule, tally: Tally, bindings: Sequence[syntax.Declaration], states: Mapping[str, States], demand: Demand) -> None:
     """By how much the numbers of proofs change."""
     for number, part in enumerate(bindings):
         for name, lost in ((states[part.relation].gained, False), (states[part.relation].lost, True)):
             demand.add(tally.part(origin, replace(part, relation=name), 2 * number + lost, lost=lost))
-    demand.add(tally.total(origin, Builtin("!=", (tally.found, Constant(0, NUMBER)))))
+    demand.add(tally.total(origin, syntax.Builtin("!=", (tally.found, syntax.Constant(0, NUMBER)))))
 
 
-def _judge(origin: Rule, tally: Tally, changed: States, numbers: str, numbered: States, demand: Demand) -> None:
+def _judge(origin: syntax.Rule, tally: Tally, changed: States, numbers: str, numbered: States, demand: Demand) -> None:
     """(E) where proofs are counted: what has none any more is lost, what had none is gained; and the numbers are others."""
-    columns, turn, zero = tally.columns, tally.found, Constant(0, NUMBER)
-    before, now = Variable("before", NUMBER), Variable("now", NUMBER)
-    turned, known = Atom(tally.sum, (*columns, turn)), Atom(numbers, (*columns, before))
-    sum_ = Builtin("=", (now, Functor("+", (before, turn), NUMBER)))
-    new = Negation(Atom(numbers, (*columns, Wildcard(NUMBER))))
+    columns, turn, zero = tally.columns, tally.found, syntax.Constant(0, NUMBER)
+    before, now = syntax.Variable("before", NUMBER), syntax.Variable("now", NUMBER)
+    turned, known = syntax.Atom(tally.sum, (*columns, turn)), syntax.Atom(numbers, (*columns, before))
+    sum_ = syntax.Builtin("=", (now, syntax.Functor("+", (before, turn), NUMBER)))
+    new = syntax.Negation(syntax.Atom(numbers, (*columns, syntax.Wildcard(NUMBER))))
     for head, body in (
-        (Atom(numbered.lost, (*columns, before)), (turned, known)),
-        (Atom(numbered.gained, (*columns, now)), (turned, known, sum_, Builtin(">", (now, zero)))),
-        (Atom(numbered.gained, (*columns, turn)), (turned, new)),
-        (Atom(changed.lost, columns), (turned, known, sum_, Builtin("=", (now, zero)))),
-        (Atom(changed.gained, columns), (turned, new)),
+        (syntax.Atom(numbered.lost, (*columns, before)), (turned, known)),
+        (syntax.Atom(numbered.gained, (*columns, now)), (turned, known, sum_, syntax.Builtin(">", (now, zero)))),
+        (syntax.Atom(numbered.gained, (*columns, turn)), (turned, new)),
+        (syntax.Atom(changed.lost, columns), (turned, known, sum_, syntax.Builtin("=", (now, zero)))),
+        (syntax.Atom(changed.gained, columns), (turned, new)),
     ):
         demand.add(origin.derive(head, body=body))
 
 
-def _single_proof(name: str, rules: Sequence[Rule]) -> bool:
+def _single_proof(name: str, rules: Sequence[syntax.Rule]) -> bool:
     """Whether no row can have two proofs: there is one rule, without `_` or aggregates, and a row says what all its variables are."""
-    positive = [literal for literal in rules[0].body if isinstance(literal, Atom)]
-    plain = not any(isinstance(arg, Wildcard) for atom in positive for arg in atom.args)
+    positive = [literal for literal in rules[0].body if isinstance(literal, syntax.Atom)]
+    plain = not any(isinstance(arg, syntax.Wildcard) for atom in positive for arg in atom.args)
     return plain and not any(True for literal in rules[0].body for _ in aggregates(literal)) and _single_binding(name, rules)
 
 
-def _single_binding(name: str, rules: Sequence[Rule], keys: Mapping[str, tuple[int, ...]] | None = None) -> bool:
+def _single_binding(name: str, rules: Sequence[syntax.Rule], keys: Mapping[str, tuple[int, ...]] | None = None) -> bool:
     """Whether there is one rule, not recursive, and a row of the head says what all its variables are: directly, or by the keys of base relations.
 
     By a key they are the same within a state, but may be others in another one.
@@ -253,20 +243,21 @@ def _single_binding(name: str, rules: Sequence[Rule], keys: Mapping[str, tuple[i
     rule = rules[0]
     if len(rules) > 1 or any(atom.relation == name for atom, _ in atoms(rule.body)):
         return False
-    known = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
-    equalities = tuple(literal for literal in rule.body if isinstance(literal, Builtin) and literal.op == "=")
+    known = {arg.name for arg in rule.head.args if isinstance(arg, syntax.Variable)}
+    equalities = tuple(literal for literal in rule.body if isinstance(literal, syntax.Builtin) and literal.op == "=")
     size = -1
     while len(known) > size:
         size = len(known)
         known = set(grounded_by(equalities, known, names(rule)))
         for atom in rule.body:
-            if isinstance(atom, Atom) and atom.relation in (keys or {}) and _says(atom, (keys or {})[atom.relation], known):
-                known |= {arg.name for arg in atom.args if isinstance(arg, Variable)}
+            if isinstance(atom, syntax.Atom) and atom.relation in (keys or {}) and _says(atom, (keys or {})[atom.relation], known):
+                known |= {arg.name for arg in atom.args if isinstance(arg, syntax.Variable)}
     return names(rule) <= known
 
 
-def _says(atom: Atom, key: tuple[int, ...], known: Collection[str]) -> bool:
+def _says(atom: syntax.Atom, key: tuple[int, ...], known: Collection[str]) -> bool:
     """Whether the key of an atom is known."""
     return all(
-        isinstance(arg, Constant) or (isinstance(arg, Variable) and arg.name in known) for arg in (atom.args[column] for column in key)
+        isinstance(arg, syntax.Constant) or (isinstance(arg, syntax.Variable) and arg.name in known)
+        for arg in (atom.args[column] for column in key)
     )

@@ -30,31 +30,13 @@ from decimal import Decimal
 from itertools import count, product
 
 from vigilog.core.values import NUMBER, SYMBOL, Type, Value
+from vigilog.language import syntax
 from vigilog.language.canonical import canonical
 from vigilog.language.functors import AGGREGATES
+from vigilog.language.parts import aggregates, atoms, names, rename_literal, variables
+from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by, names_in, needs
 from vigilog.language.strata import components
-from vigilog.language.syntax import (
-    Aggregate,
-    Atom,
-    Attribute,
-    Builtin,
-    Constant,
-    Declaration,
-    Disjunction,
-    Literal,
-    Negation,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    Wildcard,
-    aggregates,
-    atoms,
-    names,
-    rename_literal,
-    variables,
-)
 from vigilog.rewriting.maintenance.group import EXTREMES, Group, Part, Shown
 from vigilog.rewriting.maintenance.implied import joined, maps
 from vigilog.rewriting.naming import Naming
@@ -71,7 +53,7 @@ class Grouping:
     groups: tuple[Group, ...] = ()
 
     @property
-    def definitions(self) -> tuple[Rule, ...]:
+    def definitions(self) -> tuple[syntax.Rule, ...]:
         """The rules that say what the values of groups are."""
         return tuple(group.definition for group in self.groups)
 
@@ -92,7 +74,7 @@ def grouping(program: Program, relations: Mapping[str, bool]) -> Grouping:
     """The plain program with what is kept of the groups in the rules of some relations, each with whether its rows are to be kept in any case."""
     if not relations:
         return Grouping(program)
-    made, rules = _Groups(program), list[Rule]()
+    made, rules = _Groups(program), list[syntax.Rule]()
     queue = [(rule, relations.get(rule.head.relation)) for rule in program.rules]
     for rule, own in queue:
         if own is None:
@@ -108,15 +90,15 @@ def grouping(program: Program, relations: Mapping[str, bool]) -> Grouping:
 class _Site:
     """Aggregates of one rule over the same body, by their places in the rule."""
 
-    keys: tuple[Variable, ...]
-    body: tuple[Literal, ...]
-    found: dict[int, tuple[Variable, Aggregate]] = field(default_factory=dict)
-    tests: tuple[Builtin, ...] = ()
+    keys: tuple[syntax.Variable, ...]
+    body: tuple[syntax.Literal, ...]
+    found: dict[int, tuple[syntax.Variable, syntax.Aggregate]] = field(default_factory=dict)
+    tests: tuple[syntax.Builtin, ...] = ()
 
     @property
-    def ways(self) -> tuple[tuple[Literal, ...], ...]:
+    def ways(self) -> tuple[tuple[syntax.Literal, ...], ...]:
         match self.body:
-            case (Disjunction(branches=branches),):
+            case (syntax.Disjunction(branches=branches),):
                 return branches
             case body:
                 return (body,)
@@ -132,12 +114,12 @@ class _Site:
         return {variable.name for variable, _ in self.found.values()}
 
 
-def _sites(rule: Rule, own: Collection[str]) -> Iterator[_Site]:
+def _sites(rule: syntax.Rule, own: Collection[str]) -> Iterator[_Site]:
     """The aggregates of a rule over groups that can be kept: what they range over says which groups there are, and does not depend on the rule's own relation."""
     scope, found, ways = names(rule), list[_Site](), 1
     for place, literal in enumerate(rule.body):
         match literal:
-            case Builtin(op="=", args=(Variable() as variable, Aggregate() as aggregate)) if aggregate.op in KEPT:
+            case syntax.Builtin(op="=", args=(syntax.Variable() as variable, syntax.Aggregate() as aggregate)) if aggregate.op in KEPT:
                 keys = needs(aggregate, scope)
             case _:
                 continue
@@ -158,15 +140,15 @@ def _sites(rule: Rule, own: Collection[str]) -> Iterator[_Site]:
             yield site
 
 
-def _plain_target(aggregate: Aggregate, scope: set[str]) -> Aggregate:
+def _plain_target(aggregate: syntax.Aggregate, scope: set[str]) -> syntax.Aggregate:
     """The aggregate with a variable of its own for a target, which an equality gives; where that is undefined, there is no binding."""
-    if aggregate.target is None or (isinstance(aggregate.target, Variable) and aggregate.target.name not in scope):
+    if aggregate.target is None or (isinstance(aggregate.target, syntax.Variable) and aggregate.target.name not in scope):
         return aggregate
-    target = Variable("own target", aggregate.target.type)
-    equal = Builtin("=", (target, aggregate.target))
+    target = syntax.Variable("own target", aggregate.target.type)
+    equal = syntax.Builtin("=", (target, aggregate.target))
     match aggregate.body:
-        case (Disjunction() as either,):
-            body: tuple[Literal, ...] = (replace(either, branches=tuple((*branch, equal) for branch in either.branches)),)
+        case (syntax.Disjunction() as either,):
+            body: tuple[syntax.Literal, ...] = (replace(either, branches=tuple((*branch, equal) for branch in either.branches)),)
         case body:
             body = (*body, equal)
     return replace(aggregate, target=target, body=body)
@@ -179,15 +161,15 @@ class _Groups:
         self.naming = Naming(program.relations)
         self.home = {name: component.relations for component in components(program) for name in component.relations}
         self.groups: list[Group] = []
-        self.bindings: list[Rule] = []
+        self.bindings: list[syntax.Rule] = []
         self.named: set[str] = set()
 
-    def take_bindings(self) -> list[Rule]:
+    def take_bindings(self) -> list[syntax.Rule]:
         """The rules of bindings that were found since."""
         found, self.bindings = self.bindings, []
         return found
 
-    def rewritten(self, rule: Rule, own: bool) -> list[Rule]:
+    def rewritten(self, rule: syntax.Rule, own: bool) -> list[syntax.Rule]:
         """The rules that read what is kept instead of a rule."""
         sites = list(_sites(rule, self.home.get(rule.head.relation, ())))
         if not sites:
@@ -195,7 +177,7 @@ class _Groups:
         places = {place for site in sites for place in site.found}
         rest = [literal for place, literal in enumerate(rule.body) if place not in places]
         for site in sites:
-            site.tests = tuple(literal for literal in rest if isinstance(literal, Builtin) and _tests(literal, site.given))
+            site.tests = tuple(literal for literal in rest if isinstance(literal, syntax.Builtin) and _tests(literal, site.given))
         groups = [self._group(rule, site, rest, own) for site in sites]
         rules = []
         for full in product(*((True, False) if site.nothing else (True,) for site in sites)):
@@ -208,7 +190,7 @@ class _Groups:
         self.groups += groups
         return rules
 
-    def _group(self, rule: Rule, site: _Site, rest: Sequence[Literal], own: bool) -> Group:
+    def _group(self, rule: syntax.Rule, site: _Site, rest: Sequence[syntax.Literal], own: bool) -> Group:
         columns, rules = self._rows(rule, site)
         parts, shown = dict[Part, int](), list[Shown]()
         place_of = {variable.name: place for place, variable in enumerate(columns.values())}
@@ -216,21 +198,25 @@ class _Groups:
             assert aggregate.type is not None, "checked programs are typed"
             part = None
             if aggregate.op != "count":
-                assert isinstance(aggregate.target, Variable) and aggregate.target.type is not None, "an equality computes it"
+                assert isinstance(aggregate.target, syntax.Variable) and aggregate.target.type is not None, "an equality computes it"
                 op = aggregate.op if aggregate.op in EXTREMES else "sum"
                 column = place_of[columns[aggregate.target.name].name]
                 part = parts.setdefault(Part(op, column, aggregate.target.type), len(parts))
             shown.append(Shown(variable, aggregate.op, aggregate.type, part))
         read = self._read(rule, site, rest, shown)
-        rows, kept = Atom(rules[0].head.relation, tuple(columns.values())), [*parts]
-        some = replace(rows, args=(*site.keys, *(Wildcard(arg.type) for arg in rows.args[len(site.keys) :])))
+        rows, kept = syntax.Atom(rules[0].head.relation, tuple(columns.values())), [*parts]
+        some = replace(rows, args=(*site.keys, *(syntax.Wildcard(arg.type) for arg in rows.args[len(site.keys) :])))
         over = (
-            Builtin("=", (s.variable, Aggregate(s.op, None if s.part is None else rows.args[kept[s.part].column], (rows,), s.type)))
+            syntax.Builtin(
+                "=", (s.variable, syntax.Aggregate(s.op, None if s.part is None else rows.args[kept[s.part].column], (rows,), s.type))
+            )
             for s in shown
         )
-        aux = Atom(self._name(rule, "aux"), (*site.keys, *(shown[place].variable for place in read)))
+        aux = syntax.Atom(self._name(rule, "aux"), (*site.keys, *(shown[place].variable for place in read)))
         held = [NUMBER, *(part.type if part.op in EXTREMES else SYMBOL for part in kept)]
-        state = Atom(self._name(rule, "state"), (*site.keys, *(Variable(f"s{place}", type_) for place, type_ in enumerate(held))))
+        state = syntax.Atom(
+            self._name(rule, "state"), (*site.keys, *(syntax.Variable(f"s{place}", type_) for place, type_ in enumerate(held)))
+        )
         source = _source(rules, self.home)
         return Group(
             _declared(rows),
@@ -248,7 +234,7 @@ class _Groups:
             asked=False,
         )
 
-    def _rows(self, rule: Rule, site: _Site) -> tuple[dict[str, Variable], list[Rule]]:
+    def _rows(self, rule: syntax.Rule, site: _Site) -> tuple[dict[str, syntax.Variable], list[syntax.Rule]]:
         """The columns of the bindings, by the names that a site has for them, and the rules that give them."""
         ways = site.ways
         taken = {name for way in ways for part in way for name in names(part, into_aggregates=True)} | names(rule)
@@ -257,15 +243,15 @@ class _Groups:
         for variable in (v for part in ways[0] for v in variables(part)):
             if variable.name not in columns and all(any(variable.name in names(part) for part in way) for way in ways):
                 columns[variable.name] = replace(variable, name=next(fresh))
-        renamed: dict[str, Term] = dict(columns)
+        renamed: dict[str, syntax.Term] = dict(columns)
         for name in sorted(name for name in taken if " " in name and name not in columns):  # only one way has it
-            renamed[name] = Variable(next(fresh), next(v.type for w in ways for p in w for v in variables(p) if v.name == name))
-        head = Atom(self._name(rule, "rows"), tuple(columns.values()))
+            renamed[name] = syntax.Variable(next(fresh), next(v.type for w in ways for p in w for v in variables(p) if v.name == name))
+        head = syntax.Atom(self._name(rule, "rows"), tuple(columns.values()))
         rules = [rule.derive(head, body=tuple(rename_literal(part, renamed) for part in way)) for way in ways]
         self.bindings += rules
         return columns, rules
 
-    def _read(self, rule: Rule, site: _Site, rest: Sequence[Literal], shown: Sequence[Shown]) -> list[int]:
+    def _read(self, rule: syntax.Rule, site: _Site, rest: Sequence[syntax.Literal], shown: Sequence[Shown]) -> list[int]:
         """Which values the rule reads elsewhere; one at least, where a group has no other columns."""
         others = (literal for literal in rest if literal not in site.tests)
         over = (aggregate for place, literal in enumerate(rule.body) if place not in site.found for aggregate in aggregates(literal))
@@ -273,12 +259,15 @@ class _Groups:
         used |= {
             literal.args[0].name
             for place, literal in enumerate(rule.body)
-            if place not in site.found and isinstance(literal, Builtin) and isinstance(literal.args[0], Variable) and literal not in rest
+            if place not in site.found
+            and isinstance(literal, syntax.Builtin)
+            and isinstance(literal.args[0], syntax.Variable)
+            and literal not in rest
         }
         found = [place for place, each in enumerate(shown) if each.variable.name in used]
         return found or ([] if site.keys else [0])
 
-    def _name(self, rule: Rule, kind: str) -> str:
+    def _name(self, rule: syntax.Rule, kind: str) -> str:
         name = self.naming(rule.head.relation, kind)
         if name in self.named:
             name = self.naming.fresh(name)
@@ -287,8 +276,8 @@ class _Groups:
 
 
 def _body(
-    rule: Rule, rest: Sequence[Literal], sites: Sequence[_Site], groups: Sequence[Group], full: Sequence[bool]
-) -> tuple[Literal, ...]:
+    rule: syntax.Rule, rest: Sequence[syntax.Literal], sites: Sequence[_Site], groups: Sequence[Group], full: Sequence[bool]
+) -> tuple[syntax.Literal, ...]:
     """The body of a rule over groups that are not empty, or are."""
     there = [site for site, is_full in zip(sites, full, strict=True) if is_full]
     tests = [test for site in there for test in site.tests]
@@ -298,39 +287,39 @@ def _body(
             body = [literal for literal in body if not any(literal is atom for atom in part)]
     for site, group, is_full in zip(sites, groups, full, strict=True):
         if is_full:
-            body.append(Atom(group.aux.relation, (*site.keys, *(group.shown[place].variable for place in group.read))))
+            body.append(syntax.Atom(group.aux.relation, (*site.keys, *(group.shown[place].variable for place in group.read))))
         else:
-            body += [Builtin("=", (each.variable, Constant(_zero(each.type), each.type))) for each in group.shown]
-            rest_of = (Wildcard(attribute.type) for attribute in group.state.attributes[group.keys :])
-            body.append(Negation(Atom(group.state.relation, (*site.keys, *rest_of))))
+            body += [syntax.Builtin("=", (each.variable, syntax.Constant(_zero(each.type), each.type))) for each in group.shown]
+            rest_of = (syntax.Wildcard(attribute.type) for attribute in group.state.attributes[group.keys :])
+            body.append(syntax.Negation(syntax.Atom(group.state.relation, (*site.keys, *rest_of))))
     return tuple(body)
 
 
-def _locals(rule: Rule, rest: Sequence[Literal]) -> set[str]:
+def _locals(rule: syntax.Rule, rest: Sequence[syntax.Literal]) -> set[str]:
     """The variables of positive atoms that nothing else in a rule has."""
-    elsewhere = names(rule.head).union(*(names(part, into_aggregates=True) for part in rule.body if not isinstance(part, Atom)))
-    return set[str]().union(*(names(part) for part in rest if isinstance(part, Atom))) - elsewhere
+    elsewhere = names(rule.head).union(*(names(part, into_aggregates=True) for part in rule.body if not isinstance(part, syntax.Atom)))
+    return set[str]().union(*(names(part) for part in rest if isinstance(part, syntax.Atom))) - elsewhere
 
 
-def _local_parts(rule: Rule, rest: Sequence[Literal]) -> list[list[Atom]]:
+def _local_parts(rule: syntax.Rule, rest: Sequence[syntax.Literal]) -> list[list[syntax.Atom]]:
     """The positive atoms of a rule, those that share local variables together."""
-    return joined([literal for literal in rest if isinstance(literal, Atom)], _locals(rule, rest))
+    return joined([literal for literal in rest if isinstance(literal, syntax.Atom)], _locals(rule, rest))
 
 
 def _own(site: _Site) -> set[str]:
     return {name for part in site.body for name in names(part)} - {key.name for key in site.keys}
 
 
-def _tests(literal: Builtin, given: set[str]) -> bool:
+def _tests(literal: syntax.Builtin, given: set[str]) -> bool:
     """Whether a literal asks something of given values alone."""
     return not any(True for _ in aggregates(literal)) and bool(names(literal)) and names(literal) <= given
 
 
-def _source(rules: Sequence[Rule], derived: Collection[str]) -> Atom | None:
+def _source(rules: Sequence[syntax.Rule], derived: Collection[str]) -> syntax.Atom | None:
     """The atom of a relation that is not derived, whose rows are the bindings, one by one."""
     match rules:
-        case [Rule(body=(Atom() as atom,))] if atom.relation not in derived:
-            return atom if len(names(atom)) == sum(isinstance(arg, Variable) for arg in atom.args) else None
+        case [syntax.Rule(body=(syntax.Atom() as atom,))] if atom.relation not in derived:
+            return atom if len(names(atom)) == sum(isinstance(arg, syntax.Variable) for arg in atom.args) else None
         case _:
             return None
 
@@ -339,12 +328,14 @@ def _zero(type_: Type) -> Value:
     return 0.0 if type_.kind == "float" else Decimal(0) if type_.kind == "decimal" else 0
 
 
-def _declared(atom: Atom) -> Declaration:
+def _declared(atom: syntax.Atom) -> syntax.Declaration:
     """The declaration of a relation whose columns are called as the variables of an atom."""
-    called = [arg.name if isinstance(arg, Variable) else "" for arg in atom.args]
+    called = [arg.name if isinstance(arg, syntax.Variable) else "" for arg in atom.args]
     called = called if len({name.lower() for name in called}) == len(called) else [f"c{place}" for place in range(len(called))]
-    return Declaration(atom.relation, tuple(Attribute(name, str(arg.type), arg.type) for name, arg in zip(called, atom.args, strict=True)))
+    return syntax.Declaration(
+        atom.relation, tuple(syntax.Attribute(name, str(arg.type), arg.type) for name, arg in zip(called, atom.args, strict=True))
+    )
 
 
-def _row(declaration: Declaration) -> Atom:
-    return Atom(declaration.relation, tuple(Variable(attribute.name, attribute.type) for attribute in declaration.attributes))
+def _row(declaration: syntax.Declaration) -> syntax.Atom:
+    return syntax.Atom(declaration.relation, tuple(syntax.Variable(attribute.name, attribute.type) for attribute in declaration.attributes))

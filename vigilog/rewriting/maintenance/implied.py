@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from vigilog.language.syntax import Atom, Literal, Term, Variable, Wildcard, names
+from vigilog.language.parts import names
+from vigilog.language.syntax import Atom, Literal, Term, Variable, Wildcard
 
 
 def maps(one: Sequence[Literal], own: Collection[str], other: Sequence[Literal]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vigilog.language.syntax import Program
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.external import External, external
 from vigilog.rewriting.maintenance.plan import GroupPlan, Plan
 from vigilog.rewriting.naming import Naming

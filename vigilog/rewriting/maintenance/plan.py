@@ -37,8 +37,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from vigilog.language.parts import atoms, is_fact, names
+from vigilog.language.program import Program
 from vigilog.language.strata import Component, components, improved
-from vigilog.language.syntax import Atom, Declaration, Negation, Program, Rule, Variable, atoms, is_fact, names
+from vigilog.language.syntax import Atom, Declaration, Negation, Rule, Variable
 from vigilog.rewriting.maintenance.counting import Counting, counting
 from vigilog.rewriting.maintenance.external import External, external
 from vigilog.rewriting.maintenance.group import Group

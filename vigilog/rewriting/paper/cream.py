@@ -29,9 +29,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from vigilog.core.values import Type
+from vigilog.language.parts import collected, map_terms, names, variables
 from vigilog.language.printer import show_literal, show_term
+from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by, names_of
-from vigilog.language.syntax import Atom, Builtin, Literal, Program, Rule, SetOf, Term, Variable, Wildcard, map_terms, names, variables
+from vigilog.language.syntax import Atom, Builtin, Literal, Rule, SetOf, Term, Variable, Wildcard
 from vigilog.rewriting.naming import Naming
 
 
@@ -64,7 +66,9 @@ class _Form:
         self.names, self.beside = Naming(program.relations), beside
         self.declared: dict[str, str] = {}
         self.given: list[str] = []
-        self.taken = names(rule, into_aggregates=True).union(*(names(part) | part.own for part in rule.body if isinstance(part, SetOf)))
+        self.taken = names(rule, into_aggregates=True).union(
+            *(names(part) | collected(part) for part in rule.body if isinstance(part, SetOf))
+        )
 
     def naming(self, relation: str, kind: str) -> str:
         """What is made of a relation; what is run may have something else under the names that are the paper's own."""
@@ -122,7 +126,7 @@ class _Form:
     def auxiliary(self, part: SetOf, kind: str) -> tuple[Atom, list[str], list[str]]:
         """The atom of an auxiliary view, the rules that define it, and those that change it."""
         typed = {variable.name: variable for literal in part.body for variable in variables(literal)}
-        outer = [name for name in typed if name in grounded_by(part.body, set(), names_of(part)) - part.own]
+        outer = [name for name in typed if name in grounded_by(part.body, set(), names_of(part)) - collected(part)]
         assert isinstance(part.result, Variable), "the set has a name"
         aux = self.naming(self.view, kind)
         types = [*(typed[name].type for name in outer), part.result.type]
@@ -137,7 +141,7 @@ class _Form:
             return f"{relation}({', '.join([*outer, last])})"
 
         def some(of: Atom) -> str:
-            bound = map_terms(of, lambda term: Wildcard() if names(term) and names(term) <= part.own else term)
+            bound = map_terms(of, lambda term: Wildcard() if names(term) and names(term) <= collected(part) else term)
             return show_literal(bound)
 
         def gathered(of: Atom, into: str) -> str:
@@ -165,7 +169,7 @@ class _Form:
                 self.given.append(atom.relation)
                 self.declare(atom.relation, self.program.relations[atom.relation].types)
                 return atom, []
-        args: tuple[Term, ...] = (*outer, *(typed[name] for name in typed if name in part.own))
+        args: tuple[Term, ...] = (*outer, *(typed[name] for name in typed if name in collected(part)))
         atom = Atom(self.naming(self.view, "rows"), args)
         self.declare(atom.relation, [arg.type for arg in args if isinstance(arg, Variable) and arg.type is not None])
         for read in (literal for literal in _atoms(part.body) if self.base(literal.relation)):

@@ -28,8 +28,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
 from vigilog.language.strata import Component, components, without_improved
-from vigilog.language.syntax import Atom, Declaration, Negation, Program, Rule, atoms
+from vigilog.language.syntax import Atom, Declaration, Negation, Rule
 from vigilog.rewriting.maintenance.rules import Variant, deletions, insertions, new_state, rederivation, row
 from vigilog.rewriting.maintenance.states import States
 from vigilog.rewriting.naming import Naming

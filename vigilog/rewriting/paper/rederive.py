@@ -25,8 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from vigilog.language.parts import atoms
+from vigilog.language.program import Program
 from vigilog.language.strata import without_improved
-from vigilog.language.syntax import Atom, Negation, Program, Rule, atoms
+from vigilog.language.syntax import Atom, Negation, Rule
 from vigilog.rewriting.demand.demand import Demand
 from vigilog.rewriting.demand.magic import definitions_of, levels
 from vigilog.rewriting.demand.queries import Answers, asked_by

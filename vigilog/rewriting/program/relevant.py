@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from vigilog.language.program import Program
 from vigilog.language.strata import dependencies
-from vigilog.language.syntax import Program, Rule
+from vigilog.language.syntax import Rule
 
 
 def relevant(program: Program, wanted: Iterable[str]) -> Program:

@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vigilog.language.syntax import Atom, Program, Rule, Variable, is_fact
+from vigilog.language.parts import is_fact
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Rule, Variable
 
 
 def separate(program: Program, stated: Iterable[str]) -> tuple[Program, dict[str, str]]:

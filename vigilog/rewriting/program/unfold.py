@@ -19,23 +19,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, product
 
+from vigilog.language.parts import atoms, is_fact, names, rename, rename_literal, variables
+from vigilog.language.program import Program
 from vigilog.language.strata import components
-from vigilog.language.syntax import (
-    Atom,
-    Builtin,
-    Literal,
-    Program,
-    Rule,
-    Term,
-    Variable,
-    Wildcard,
-    atoms,
-    is_fact,
-    names,
-    rename,
-    rename_literal,
-    variables,
-)
+from vigilog.language.syntax import Atom, Builtin, Literal, Rule, Term, Variable, Wildcard
 
 MOST_WAYS = 100  # a rule that would become more rules than that is left as it is
 

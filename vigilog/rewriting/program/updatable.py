@@ -20,7 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from vigilog.core.values import BOOLEAN, NUMBER
-from vigilog.language.syntax import Atom, Attribute, Negation, Program, Rule, Variable, is_fact
+from vigilog.language.parts import is_fact
+from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Attribute, Negation, Rule, Variable
 from vigilog.rewriting.naming import Naming
 
 SAID = 3  # columns of a list of updates that come before what is told: id, transaction, insert

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from vigilog.core.errors import UsageError
+from vigilog.language.program import Program
 from vigilog.language.strata import components, improved
-from vigilog.language.syntax import Program
 from vigilog.rewriting.maintenance.groups import aggregating, grouping
 from vigilog.rewriting.maintenance.strategies import AUTO, AUXILIARY, EXTERNAL, MATERIALIZED, STRATEGIES, Strategy
 
