@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, ProgramError
 from vigilog.domains.domain import DomainError
 from vigilog.engine.database import Database
@@ -386,6 +387,104 @@ def test_a_deferred_relation_is_read_by_no_rule(tmp_path: Path) -> None:
     (tmp_path / "source.py").write_text(MODULE)
     with pytest.raises(ProgramError, match="reach is deferred"):
         opened(tmp_path, text, {})
+
+
+ROWS = """
+from dataclasses import dataclass
+from typing import NamedTuple
+
+class Address(NamedTuple):
+    street: str
+    city: str
+
+@dataclass
+class Point:
+    x: int
+    y: float
+
+def locate(a: Address) -> Point:
+    return Point(len(a.street), float(len(a.city)))
+
+def within(around: str, p: Point, distance: int) -> bool:
+    return p.x + p.y <= distance
+
+def upper(text: str) -> str:
+    return text.upper()
+"""
+PASSING = """
+.domain d(kind=file, path=".")
+.domain g(kind=python, module="source")
+.decl near(x: symbol, east: number)
+.output near
+near(b.name, p.x) :- in(b, d:all("book")), in(p, g:locate(b)), q = p, in(1, g:within("dc", q, 15)).
+"""
+
+
+def test_rows_are_passed_on(tmp_path: Path) -> None:
+    (tmp_path / "source.py").write_text(ROWS)
+    (tmp_path / "book.csv").write_text("name,street,city\nann,main st,rome\nbob,a long street,berlin\n")
+    with opened(tmp_path, PASSING, {}) as db:
+        assert db.view("near") == {("ann", 7)}
+        (tmp_path / "book.csv").write_text("name,street,city\nbob,a street,berlin\n")
+        assert db.refresh("d")["near"] == Delta(frozenset({("bob", 8)}), frozenset({("ann", 7)}))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("g:locate(b.name)", "locate takes a row with street, city, and b.name has no street"),
+        ("g:locate(s)", "locate takes a row with street, city, and s has no street"),
+        ("g:upper(b)", "upper takes a single value, and b is a row .name a field, like b.name"),
+        ("g:within(b, 3)", "within takes around: symbol, p_x: number, p_y: float, distance: number, and 2 arguments"),
+    ],
+)
+def test_rows_that_a_function_does_not_take(tmp_path: Path, call: str, message: str) -> None:
+    (tmp_path / "source.py").write_text(ROWS)
+    (tmp_path / "book.csv").write_text("name,street,city\n")
+    (tmp_path / "short.csv").write_text("city\n")
+    text = PASSING.split("near(b")[0] + f'near("", 1) :- in(b, d:all("book")), in(s, d:all("short")), in(_, {call}).'
+    with pytest.raises(ProgramError, match=message):
+        opened(tmp_path, text, {})
+
+
+ANYWHERE = """
+.domain d(kind=file, path=".")
+.domain g(kind=python, module="source")
+.table d:item(kind: symbol, price: number)
+.decl kind(k: symbol)
+.decl total(k: symbol, n: number, s: number)
+.output total
+total(k, n, s) :- kind(k), n = count : { in(_, d:select_eq("item", "kind", k)) },
+    s = sum r.price : { in(r, d:select_eq("item", "kind", k)), r.price > 1 }.
+.decl either(x: symbol)
+.output either
+either(x) :- kind(x), (x = "b" ; in(r, d:select_eq("item", "kind", x)), r.price > 6).
+.decl many(x: symbol)
+.output many
+many(y) :- kind(k), n = count : { in(_, d:select_eq("item", "kind", k)) }, n > 1, in(y, g:upper(k)).
+.decl cheap(k: symbol, p: number)
+.output cheap
+cheap(k, r.price) :- in(r, d:select_eq("item", "kind", k)), r.price < 3.
+"""
+
+
+def test_a_call_stands_anywhere_in_a_rule(tmp_path: Path) -> None:
+    """In an aggregate, in a disjunction; and a value that nothing binds is enumerated."""
+    (tmp_path / "source.py").write_text(ROWS)
+    (tmp_path / "item.csv").write_text("kind,price\na,1\na,7\nb,2\nd,1\n")
+    with opened(tmp_path, ANYWHERE, {"kind": [("a",), ("b",), ("c",)]}) as db:
+        assert db.view("total") == {("a", 2, 7), ("b", 1, 2), ("c", 0, 0)}
+        assert db.view("either") == {("a",), ("b",)} and db.view("many") == {("A",)}
+        assert db.view("cheap") == {("a", 1), ("b", 2), ("d", 1)}
+        (tmp_path / "item.csv").write_text("kind,price\na,1\nb,2\nb,3\nc,9\n")
+        (answer,) = lines(db, {"refresh": ["d"]})
+        assert answer["views"] == {
+            "total": {"plus": [["a", 1, 0], ["b", 2, 5], ["c", 1, 9]], "minus": [["a", 2, 7], ["b", 1, 2], ["c", 0, 0]]},
+            "either": {"plus": [["c"]], "minus": [["a"]]},
+            "many": {"plus": [["B"]], "minus": [["A"]]},
+            "cheap": {"plus": [], "minus": [["d", 1]]},
+        }
+        assert lines(db, {"delete": {"kind": [["c"]]}})[0]["views"]["total"] == {"plus": [], "minus": [["c", 1, 9]]}
 
 
 FAILING = """

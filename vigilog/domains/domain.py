@@ -33,11 +33,17 @@ class DomainError(DataError):
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function takes and gives. `row` says that its results are rows with fields, and not single values."""
+    """What a function takes and gives. `row` says that its results are rows with fields, and not single values; `takes` says of each argument
+    that is a row which fields it has, and so how many of the parameters are its; None if it is a single value."""
 
     parameters: Columns
     results: Columns
     row: bool = True
+    takes: tuple[tuple[str, ...] | None, ...] | None = None
+
+    @property
+    def arguments(self) -> tuple[tuple[str, ...] | None, ...]:
+        return (None,) * len(self.parameters) if self.takes is None else self.takes
 
 
 class Domain(Protocol):

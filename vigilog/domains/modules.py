@@ -47,15 +47,20 @@ class Module:
 
     def signature(self, function: str, fixed: Sequence[str]) -> Signature:
         hints = typing.get_type_hints(self._function(function))
-        parameters = tuple(
-            (name, self._type(function, name, hints.get(name))) for name in inspect.signature(self._function(function)).parameters
-        )
+        parameters: list[tuple[str, Type]] = []
+        takes: list[tuple[str, ...] | None] = []
+        for name in inspect.signature(self._function(function)).parameters:
+            fields = self._fields(function, hints.get(name))
+            takes.append(None if fields is None else tuple(field for field, _ in fields))
+            parameters += [(f"{name}_{field}", type_) for field, type_ in fields or ()]
+            parameters += [(name, self._type(function, name, hints.get(name)))] if fields is None else []
         results, row = self._results(function, hints.get("return"))
-        return Signature(parameters, results, row)
+        return Signature(tuple(parameters), results, row, tuple(takes))
 
     def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
         call, signature = self._function(function), self.signature(function, fixed)
         most = int(self.options.get("max_rows", MAX_ROWS))
+        call = _taking_rows(call, signature)
 
         def given(row: Row) -> list[object]:
             try:
@@ -127,13 +132,41 @@ class Module:
     def _results(self, function: str, hint: object) -> tuple[Columns, bool]:
         inner = typing.get_args(hint)
         element = inner[0] if inner and typing.get_origin(hint) in COLLECTIONS else hint
-        if dataclasses.is_dataclass(element) and isinstance(element, type):
-            hints = typing.get_type_hints(element)
-            return tuple((field.name, self._type(function, field.name, hints[field.name])) for field in dataclasses.fields(element)), True
-        if isinstance(element, type) and hasattr(element, "_fields"):
-            hints = typing.get_type_hints(element)
-            return tuple((name, self._type(function, name, hints.get(name))) for name in element._fields), True
+        fields = self._fields(function, element)
+        if fields is not None:
+            return fields, True
         return (("value", self._type(function, "the result", element)),), False
+
+    def _fields(self, function: str, hint: object) -> Columns | None:
+        """The fields of a dataclass or a named tuple; None of what is no row."""
+        if not isinstance(hint, type):
+            return None
+        if dataclasses.is_dataclass(hint):
+            names = [field.name for field in dataclasses.fields(hint)]
+        elif hasattr(hint, "_fields"):
+            names = list(hint._fields)
+        else:
+            return None
+        hints = typing.get_type_hints(hint)
+        return tuple((name, self._type(function, name, hints.get(name))) for name in names)
+
+
+def _taking_rows(call: Callable[..., Any], signature: Signature) -> Callable[..., Any]:
+    """A function as one of single values, of which its rows are made."""
+    if not any(signature.arguments):
+        return call
+    hints = [typing.get_type_hints(call)[name] for name in inspect.signature(call).parameters]
+
+    def called(*cells: object) -> object:
+        left = iter(cells)
+        return call(
+            *(
+                next(left) if fields is None else hint(**{field: next(left) for field in fields})
+                for fields, hint in zip(signature.arguments, hints, strict=True)
+            )
+        )
+
+    return called
 
 
 def _several(answer: object) -> Iterable[object]:

@@ -8,6 +8,7 @@ A row `r` has fields `r.name`, which are variables from the beginning; `r = s` a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,22 +19,29 @@ from vigilog.core.values import BOOLEAN
 from vigilog.domains.domain import Domain, DomainError, Signature
 from vigilog.domains.opening import located, opened
 from vigilog.language import syntax
-from vigilog.language.parts import names, subterms, terms, variables
-from vigilog.language.printer import show_statement
+from vigilog.language.parts import aggregates, map_terms, names, subterms, terms, variables
+from vigilog.language.printer import show_statement, show_term
 from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call in a rule: the function, its fixed arguments, the others, and what its results are matched with."""
+    """A call in a rule: the function with its fixed arguments, the others, and what its results are matched with."""
 
+    key: tuple[str, ...]
     relation: str
     demand: str
     args: tuple[syntax.Term, ...]
     results: tuple[syntax.Term, ...]
     negated: bool
     span: Span
+    equal: tuple[syntax.Builtin, ...] = ()  # what is said of its results besides
+
+    @property
+    def wants(self) -> set[str]:
+        """The variables that it is asked with."""
+        return set[str]().union(*map(names, self.args))
 
     @property
     def atom(self) -> syntax.Atom:
@@ -42,6 +50,26 @@ class Call:
     @property
     def literal(self) -> syntax.Literal:
         return syntax.Negation(self.atom, self.span) if self.negated else self.atom
+
+    @property
+    def literals(self) -> tuple[syntax.Literal, ...]:
+        return (self.literal, *self.equal)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A literal with calls inside its aggregates; `bodies` are those of these aggregates, with their calls."""
+
+    literal: syntax.Literal
+    bodies: tuple[tuple[tuple[syntax.Literal, ...], Calls], ...]
+    wants: set[str]
+
+    @property
+    def literals(self) -> tuple[syntax.Literal, ...]:
+        return (self.literal,)
+
+
+Calls = dict[int, "Call | Inside"]  # by their places in a body
 
 
 def with_places(program: Program, facts: Path, beside: Path) -> Program:
@@ -75,7 +103,7 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
     """The rule in which the built-in domain `arith` is what it says: sums, and numbers greater or less than another, of which there is no end.
 
     >>> from vigilog.language.parser import parse
-    >>> from vigilog.language.printer import show_statement
+    >>> from vigilog.language.printer import show_statement, show_term
     >>> show_statement(_with_arithmetic(parse("p(x, y) :- q(x), in(y, arith:plus(x, 1)), in(y, arith:greater(x)).").rules[0]))
     'p(x, y) :- q(x), y = x + 1, y > x.'
     """
@@ -114,9 +142,10 @@ class _Calls:
         self.directives: list[syntax.Directive] = []
         self.rules: list[syntax.Rule] = []
         self.domains: dict[str, Domain] = {}
+        self.counted: set[str] = set()  # relations of calls inside aggregates, which count all that differs
 
     def resolved(self) -> Program:
-        for rule in self.program.rules:
+        for rule in [branch for whole in self.program.rules for branch in _branches(whole)]:
             try:
                 self.rules.append(self._deferred(rule) if rule.heads[0].relation in self.program.deferred else self._rule(rule))
             except DomainError as reason:
@@ -131,33 +160,89 @@ class _Calls:
     # -- a rule
 
     def _rule(self, rule: syntax.Rule) -> syntax.Rule:
-        rows: dict[str, tuple[str, ...]] = {}  # variables that stand for rows, with their fields
-        for literal in rule.body:
+        rows = self._rows(rule)
+        self._check_fields(rule, rows)
+        heads = set[str]().union(*map(names, rule.heads))
+        body, calls = self._taken(rule.body, rows, heads)
+        self._demand(rule, body, calls, ())
+        found = replace(rule, body=_substituted(body, calls))
+        for variable in variables(found, into_aggregates=True):
+            if variable.name in rows:
+                hint = f"name its fields, like {variable.name}.{rows[variable.name][0]}"
+                self.findings.error(
+                    "unsupported", f"{variable.name} is a row of a call, and no relation holds one", variable.span, hint=hint
+                )
+                break
+        return found
+
+    def _rows(self, rule: syntax.Rule) -> dict[str, tuple[str, ...]]:
+        """The variables that stand for rows, with their fields."""
+        rows: dict[str, tuple[str, ...]] = {}
+        for literal in _all_literals(rule.body):
             match literal:
                 case syntax.Atom(relation="in", args=(syntax.Variable(name=name), syntax.Functor() as call)) if _is_call(call):
-                    signature = self._signature(call)[2]
+                    signature = self._function(call)[2]
                     if signature.row:
                         rows[name] = tuple(field for field, _ in signature.results)
                 case _:
                     pass
-        self._check_fields(rule, rows)
-        body = tuple(part for literal in rule.body for part in self._compared(literal, rows))
-        mentioned = {variable.name for part in (*body, *rule.heads) for variable in variables(part, into_aggregates=True)}
-        calls: dict[int, Call] = {}
-        for index, literal in enumerate(body):
+        self._add_same(rule, rows)
+        return rows
+
+    def _taken(
+        self, body: tuple[syntax.Literal, ...], rows: dict[str, tuple[str, ...]], outside: set[str]
+    ) -> tuple[tuple[syntax.Literal, ...], Calls]:
+        """A body without rows, and its calls. `outside` are names that stand elsewhere, too."""
+        flat = tuple(self._spread(part, rows) for literal in body for part in self._compared(literal, rows))
+        mentioned = outside.union(*(names(part, into_aggregates=True) for part in flat))
+        calls: Calls = {}
+        for index, literal in enumerate(flat):
             match literal:
                 case syntax.Atom(relation="in", args=(result, syntax.Functor() as call)) if _is_call(call):
                     calls[index] = self._call(call, result, mentioned, negated=False)
                 case syntax.Negation(literal=syntax.Atom(relation="in", args=(result, syntax.Functor() as call))) if _is_call(call):
                     calls[index] = self._call(call, result, mentioned, negated=True)
-                case _ if any(_is_call(inner) for term in terms(literal) for inner in subterms(term, into_aggregates=True)):
+                case syntax.Atom() | syntax.Builtin() if any(_has_calls(part.body) for part in aggregates(literal)):
+                    calls[index] = self._inside(literal, rows, mentioned)
+                case _ if _has_calls((literal,)):
                     hint = "name the part with the call as a relation of its own"
-                    message = "a call stands in in(x, d:f(…)) or !in(x, d:f(…)), by itself in a rule"
+                    message = "a call stands in in(x, d:f(…)) or !in(x, d:f(…)), in a rule or an aggregate"
                     self.findings.error("unsupported", message, literal.span, hint=hint)
                 case _:
                     pass
-        self._demand(rule, body, calls)
-        return replace(rule, body=tuple(calls[index].literal if index in calls else literal for index, literal in enumerate(body)))
+        return flat, calls
+
+    def _inside(self, literal: syntax.Literal, rows: dict[str, tuple[str, ...]], mentioned: set[str]) -> Inside:
+        """A literal whose aggregates have calls."""
+        bodies: list[tuple[tuple[syntax.Literal, ...], Calls]] = []
+        wants: set[str] = set()
+
+        def taken(term: syntax.Term) -> syntax.Term:
+            match term:
+                case syntax.Aggregate() if _has_calls(term.body):
+                    target = names(term.target) if term.target is not None else set[str]()
+                    body, calls = self._taken(term.body, rows, mentioned | target)
+                    self.counted |= {call.relation for call in calls.values() if isinstance(call, Call)}
+                    bodies.append((body, calls))
+                    wants.update(*(call.wants for call in calls.values()))
+                    return replace(term, body=_substituted(body, calls))
+                case syntax.Functor():
+                    return replace(term, args=tuple(map(taken, term.args)))
+                case _:
+                    return term
+
+        found = map_terms(literal, taken)
+        return Inside(found, tuple(bodies), wants)
+
+    def _add_same(self, rule: syntax.Rule, rows: dict[str, tuple[str, ...]]) -> None:
+        """What equals a row is one."""
+        equal = [literal.args for literal in rule.body if isinstance(literal, syntax.Builtin) and literal.op == "="]
+        pairs = [(one.name, two.name) for one, two in equal if isinstance(one, syntax.Variable) and isinstance(two, syntax.Variable)]
+        more = True
+        while more:
+            new = {two: rows[one] for pair in pairs for one, two in (pair, pair[::-1]) if one in rows and two not in rows}
+            rows |= new
+            more = bool(new)
 
     def _check_fields(self, rule: syntax.Rule, rows: dict[str, tuple[str, ...]]) -> None:
         for variable in variables(rule, into_aggregates=True):
@@ -167,6 +252,40 @@ class _Calls:
             elif dot and field not in rows[row]:
                 hint = did_you_mean(field, rows[row]) or f"its fields are {', '.join(rows[row])}"
                 self.findings.error("unknown-field", f"{row} has no field {field}", variable.span, hint=hint)
+
+    def _spread(self, literal: syntax.Literal, rows: dict[str, tuple[str, ...]]) -> syntax.Literal:
+        """A call whose arguments are single values: in the place of each row that it takes stand that row's fields."""
+        match literal:
+            case syntax.Atom(relation="in", args=(result, syntax.Functor() as call)) if _is_call(call):
+                return replace(literal, args=(result, replace(call, args=self._flat(call, rows))))
+            case syntax.Negation(literal=syntax.Atom(relation="in", args=(_, syntax.Functor() as call)) as atom) if _is_call(call):
+                flat = self._spread(atom, rows)
+                assert isinstance(flat, syntax.Atom), "it stays what it is"
+                return replace(literal, literal=flat)
+            case _:
+                return literal
+
+    def _flat(self, call: syntax.Functor, rows: dict[str, tuple[str, ...]]) -> tuple[syntax.Term, ...]:
+        domain = call.name.partition(":")[0]
+        function, fixed, signature = self._function(call)
+        given = call.args[len(fixed) :]
+        if len(given) != len(signature.arguments):
+            wanted = ", ".join([*(repr(text) for text in fixed), *(f"{column}: {type_}" for column, type_ in signature.parameters)])
+            raise DomainError(domain, f"{function} takes {wanted or 'nothing'}, and {len(call.args)} arguments stand here")
+        found = list(call.args[: len(fixed)])
+        for arg, fields in zip(given, signature.arguments, strict=True):
+            known = rows.get(arg.name) if isinstance(arg, syntax.Variable) else None
+            if fields is None:
+                if known is not None:
+                    hint = f"name a field, like {show_term(arg)}.{known[0]}"
+                    raise DomainError(domain, f"{function} takes a single value, and {show_term(arg)} is a row ({hint})")
+                found.append(arg)
+                continue
+            missing = [field for field in fields if known is None or field not in known]
+            if missing or not isinstance(arg, syntax.Variable):
+                raise DomainError(domain, f"{function} takes a row with {', '.join(fields)}, and {show_term(arg)} has no {missing[0]}")
+            found += [syntax.Variable(f"{arg.name}.{field}", span=arg.span) for field in fields]
+        return tuple(found)
 
     def _compared(self, literal: syntax.Literal, rows: dict[str, tuple[str, ...]]) -> tuple[syntax.Literal, ...]:
         """A comparison of two rows, field by field."""
@@ -189,7 +308,7 @@ class _Calls:
 
     def _deferred(self, rule: syntax.Rule) -> syntax.Rule:
         """A rule whose calls are made when its relation is asked for (W_P): what stands beside them is a relation of its own, and is kept; the rest is remembered as a rule over it."""
-        beside = tuple(part for part in rule.body if not any(_is_call(inner) for term in terms(part) for inner in subterms(term)))
+        beside = tuple(part for part in rule.body if not _has_calls((part,)))
         known = grounded_by(beside, set(), names(rule))
         kept = tuple(part for part in beside if isinstance(part, syntax.Atom) or _decided(part, known, names(rule)))
         rest = tuple(part for part in rule.body if not isinstance(part, syntax.Atom) or part not in kept)
@@ -230,7 +349,7 @@ class _Calls:
             self.domains[name] = opened(name, said[name].option, stated)
         return self.domains[name]
 
-    def _signature(self, call: syntax.Functor) -> tuple[str, tuple[str, ...], Signature]:
+    def _function(self, call: syntax.Functor) -> tuple[str, tuple[str, ...], Signature]:
         """The function of a call, its fixed arguments, and what it takes and gives."""
         name, _, function = call.name.partition(":")
         domain = self._domain(name)
@@ -240,13 +359,10 @@ class _Calls:
             raise DomainError(name, f"{function} takes {number} texts first, which the program states")
         texts = tuple(str(arg.value) for arg in fixed if isinstance(arg, syntax.Constant))
         signature = domain.signature(function, texts)
-        if len(call.args) - number != len(signature.parameters):
-            wanted = ", ".join([*(repr(text) for text in texts), *(f"{column}: {type_}" for column, type_ in signature.parameters)])
-            raise DomainError(name, f"{function} takes {wanted or 'nothing'}, and {len(call.args)} arguments stand here")
         return function, texts, signature
 
     def _call(self, call: syntax.Functor, result: syntax.Term, mentioned: set[str], *, negated: bool) -> Call:
-        function, fixed, signature = self._signature(call)
+        function, fixed, signature = self._function(call)
         known = self._declared(call.name.partition(":")[0], function, fixed, signature, call.span)
         args = call.args[len(fixed) :]
         results: tuple[syntax.Term, ...]
@@ -281,7 +397,7 @@ class _Calls:
             said = [("domain", domain), ("function", function), ("demand", demand), ("asked", asked)]
             said += [(f"fixed{number}", text) for number, text in enumerate(fixed)]
             self.directives.append(syntax.Directive("call", relation, tuple(said), span))
-            self.declared[key] = Call(relation, demand, (), (), False, span)
+            self.declared[key] = Call(key, relation, demand, (), (), False, span)
         return self.declared[key]
 
     def _free(self, name: str) -> str:
@@ -292,30 +408,98 @@ class _Calls:
 
     # -- what is asked for
 
-    def _demand(self, rule: syntax.Rule, body: tuple[syntax.Literal, ...], calls: dict[int, Call]) -> None:
-        """A rule for each call: its arguments, where everything holds that stands before it."""
-        scope = names(rule).union(*map(names, body))
-        placed: list[syntax.Literal] = [literal for index, literal in enumerate(body) if index not in calls]
+    def _demand(self, rule: syntax.Rule, body: tuple[syntax.Literal, ...], calls: Calls, prefix: tuple[syntax.Literal, ...]) -> None:
+        """A rule for each call: its arguments, where everything holds that stands before it. `prefix` holds outside of the body."""
+        scope = names(rule).union(*(names(part) for part in (*prefix, *body)))
+        placed = [*prefix, *(literal for index, literal in enumerate(body) if index not in calls)]
         waiting = dict(calls)
         while waiting:
             known = grounded_by(tuple(placed), set(), scope)
-            ready = next((index for index, call in waiting.items() if set().union(*map(names, call.args)) <= known), None)
+            ready = next((index for index, call in waiting.items() if call.wants & self._bound(call, scope) <= known), None)
             if ready is None:
-                call = next(iter(waiting.values()))
-                missing = ", ".join(sorted(set[str]().union(*map(names, call.args)) - known))
-                rule_ = f"a call is asked with values; {call.relation} needs all of its arguments"
-                self.findings.error(
-                    "ungrounded",
-                    f"{missing} has no values to ask with",
-                    call.span,
-                    rule=rule_,
-                    hint=f"bind {missing} by an atom, or by another call",
-                )
-                return
+                ready = next((index for index, call in waiting.items() if isinstance(call, Call) and self._enumerated(call)), None)
+                if ready is None:
+                    self._unasked(next(iter(waiting.values())), known, scope)
+                    return
+                enumerated = self._enumerated(calls[ready])
+                assert enumerated is not None, "it was just looked for"
+                calls[ready] = waiting[ready] = enumerated
             call = waiting.pop(ready)
             before = tuple(literal for literal in placed if _decided(literal, known, scope))
-            self.rules.append(syntax.Rule((syntax.Atom(call.demand, call.args, call.span),), before, rule.span, rule))
-            placed.append(call.literal)
+            if isinstance(call, Call):
+                self.rules.append(syntax.Rule((syntax.Atom(call.demand, call.args, call.span),), before, rule.span, rule))
+            else:
+                for inner, own in call.bodies:
+                    self._demand(rule, inner, own, before)
+            placed += call.literals
+
+    def _bound(self, call: Call | Inside, scope: set[str]) -> set[str]:
+        """The variables among those that a call is asked with that are bound outside of its aggregate, if it stands in one."""
+        return call.wants if isinstance(call, Call) else scope
+
+    def _unasked(self, call: Call | Inside, known: set[str], scope: set[str]) -> None:
+        missing = ", ".join(sorted(call.wants & self._bound(call, scope) - known))
+        self.findings.error(
+            "ungrounded",
+            f"{missing} has no values to ask with",
+            call.literal.span,
+            rule=f"a call is asked with values, all of {self._pattern(call) if isinstance(call, Call) else 'its arguments'}",
+            hint=f"bind {missing} by an atom, or by another call",
+        )
+
+    def _pattern(self, call: Call) -> str:
+        """How a function is asked."""
+        domain, function, *fixed = call.key
+        columns = [f"{column}: {type_}" for column, type_ in self._domain(domain).signature(function, fixed).parameters]
+        return f"{domain}:{function}({', '.join([*(json.dumps(text) for text in fixed), *columns])})"
+
+    def _enumerated(self, call: Call | Inside) -> Call | None:
+        """The rows of a table with a value that nothing binds: all rows, of which it is that value. None of what has no end."""
+        if not isinstance(call, Call) or call.negated or call.key[1] != "select_eq" or self._kind(call.key[0]) not in ("file", "sql"):
+            return None
+        name, _, table, column = call.key
+        signature = self._domain(name).signature("all", (table,))
+        known = self._declared(name, "all", (table,), signature, call.span)
+        place = [field for field, _ in signature.results].index(column)
+        value, given = call.args[0], call.results[place]
+        if isinstance(given, syntax.Wildcard):
+            return replace(known, results=(*call.results[:place], value, *call.results[place + 1 :]), span=call.span)
+        return replace(known, results=call.results, span=call.span, equal=(syntax.Builtin("=", (given, value), call.span),))
+
+    def _kind(self, domain: str) -> str:
+        return next(one.option.get("kind", "") for one in self.program.directed("domain") if one.relation == domain)
+
+
+def _has_calls(literals: tuple[syntax.Literal, ...]) -> bool:
+    return any(_is_call(inner) for literal in literals for term in terms(literal) for inner in subterms(term, into_aggregates=True))
+
+
+def _all_literals(body: tuple[syntax.Literal, ...]) -> Iterator[syntax.Literal]:
+    """The literals of a body and of its aggregates."""
+    for literal in body:
+        yield literal
+        for aggregate in aggregates(literal):
+            yield from _all_literals(aggregate.body)
+
+
+def _substituted(body: tuple[syntax.Literal, ...], calls: Calls) -> tuple[syntax.Literal, ...]:
+    """The body with what was made of its calls."""
+    return tuple(found for index, literal in enumerate(body) for found in (calls[index].literals if index in calls else (literal,)))
+
+
+def _branches(rule: syntax.Rule) -> Iterator[syntax.Rule]:
+    """A rule for each branch of a disjunction in which a call stands.
+
+    >>> from vigilog.language.parser import parse
+    >>> [show_statement(one) for one in _branches(parse("p(x) :- q(x), (r(x) ; in(x, d:f(1))).").rules[0])]
+    ['p(x) :- q(x), r(x).', 'p(x) :- q(x), in(x, d:f(1)).']
+    """
+    for index, literal in enumerate(rule.body):
+        if isinstance(literal, syntax.Disjunction) and _has_calls((literal,)):
+            for branch in literal.branches:
+                yield from _branches(replace(rule, body=(*rule.body[:index], *branch, *rule.body[index + 1 :])))
+            return
+    yield rule
 
 
 def _decided(literal: syntax.Literal, known: set[str], scope: set[str]) -> bool:
