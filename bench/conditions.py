@@ -5,19 +5,15 @@ All that is compared runs in turns in one process, and the median of the turns c
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
-from bench import chart, report
+from bench.experiments import Experiments
 from bench.graphs import SEED
 from bench.options import Options
-from bench.progress import steps
-from bench.report import Table
-from bench.targets import Target, at_least, at_most, number
+from bench.targets import Target, at_least, at_most
 from bench.triggers import on_postgres
 from bench.watch.recompute import DuckdbRecomputed
 from bench.watch.workloads import Change, workloads
@@ -39,36 +35,18 @@ Turn = Callable[[int], object]
 
 
 def main(options: Options) -> int:
-    planned: dict[str, Callable[[bool], dict[str, float]]] = {
-        "integrity": integrity,
-        "constants": constants,
-        "modes": modes,
-        "cascade": cascade,
-    }
-    planned = {name: measure for name, measure in planned.items() if not options.only or name in options.only}
-    around = report.surroundings()
-    found: dict[str, dict[str, float]] = {}
-    with steps(len(planned)) as shown:
-        for name, measure in planned.items():
-            shown.begin(name)
-            found[name] = measure(options.quick)
-            shown.end(f"{name}: " + ", ".join(f"{what} {number(value)}" for what, value in found[name].items()))
-    targets = judge(found)
-    tables = [report.targets_table(targets), *(_table(name, values) for name, values in found.items())]
-    report.show([*tables[1:], tables[0]])
-    measured: dict[str, Any] = {"targets": [asdict(target) for target in targets], "measured": found}
-    report.write(options.results, "conditions", "Conditions", NOTES, tables, measured, around)
-    groups = [(name, [chart.Bar(what, value, number(value)) for what, value in values.items()]) for name, values in found.items()]
-    colours = {bar.series: "#0b4f8a" for _, bars in groups for bar in bars}
-    chart.draw(
-        options.results / "conditions.png",
-        "Conditions: ms",
-        [name for name, _ in groups],
-        [chart.Panel("", [bars for _, bars in groups])],
-        colours,
-    )
-    print(f"Written: conditions.md, conditions.json, conditions.png in {os.path.relpath(options.results)}")
-    return 0
+    return Experiments(
+        "Conditions",
+        "ms",
+        NOTES,
+        {
+            "integrity": integrity,
+            "constants": constants,
+            "modes": modes,
+            "cascade": cascade,
+        },
+        judge,
+    ).run(options)
 
 
 def in_turns(turns: Mapping[str, Turn], times: int, warm: int = 10) -> dict[str, float]:
@@ -225,7 +203,3 @@ def judge(found: Mapping[str, Mapping[str, float]]) -> list[Target]:
         own = found["cascade"]
         targets.append(at_most("ten rounds of triggers ÷ as many transactions", own["ten rounds"] / own["eleven transactions"], 1, "×"))
     return targets
-
-
-def _table(name: str, values: Mapping[str, float]) -> Table:
-    return Table(name, ("measurement", "ms"), [(what, number(value)) for what, value in values.items()])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import statistics
@@ -15,15 +14,13 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import chart, report
+from bench.experiments import Experiments, Found
 from bench.options import RESULTS, Options
-from bench.progress import steps
-from bench.report import Table
-from bench.targets import Target, at_most, number
+from bench.targets import Target, at_most
 from bench.watch.workloads import workloads
 from vigilog.client import Client, connect
 from vigilog.client.objects import Graph
@@ -70,7 +67,6 @@ NOTES = (
     "*parsed*: the 80 integrity views of `bench watch`, with and without the search for frames.",
 )
 Rows = Mapping[str, list[tuple[str, ...]]]
-Found = dict[str, float]
 
 
 @dataclass(eq=False, slots=True)
@@ -86,33 +82,21 @@ class PlainEmp:
 
 
 def main(options: Options) -> int:
-    planned: dict[str, Callable[[bool], Found]] = {
-        "maintained": maintained,
-        "extracted": extracted,
-        "on Spark": on_spark,
-        "patched": patched,
-        "memory": memory,
-        "parameters": parameters,
-        "parsed": parsed,
-    }
-    planned = {name: measure for name, measure in planned.items() if not options.only or name in options.only}
-    around, found = report.surroundings(), dict[str, Found]()
-    with steps(len(planned)) as shown:
-        for name, measure in planned.items():
-            shown.begin(name)
-            found[name] = measure(options.quick)
-            shown.end(f"{name}: " + ", ".join(f"{what} {number(value)}" for what, value in found[name].items()))
-    targets = judge(found)
-    tables = [report.targets_table(targets), *(_table(name, values) for name, values in found.items())]
-    report.show([*tables[1:], tables[0]])
-    measured = {"targets": [asdict(target) for target in targets], "measured": found}
-    report.write(options.results, "frames", "Frames", NOTES, tables, measured, around)
-    groups = [(name, [chart.Bar(what, value, number(value)) for what, value in values.items()]) for name, values in found.items()]
-    colours = {bar.series: "#0b4f8a" for _, bars in groups for bar in bars}
-    panel = chart.Panel("", [bars for _, bars in groups])
-    chart.draw(options.results / "frames.png", "Frames: ms, bytes, objects", [name for name, _ in groups], [panel], colours)
-    print(f"Written: frames.md, frames.json, frames.png in {os.path.relpath(options.results)}")
-    return 0
+    return Experiments(
+        "Frames",
+        "ms, bytes, objects",
+        NOTES,
+        {
+            "maintained": maintained,
+            "extracted": extracted,
+            "on Spark": on_spark,
+            "patched": patched,
+            "memory": memory,
+            "parameters": parameters,
+            "parsed": parsed,
+        },
+        judge,
+    ).run(options)
 
 
 def judge(found: Mapping[str, Found]) -> list[Target]:
@@ -134,10 +118,6 @@ def judge(found: Mapping[str, Found]) -> list[Target]:
         objects = found["memory"]["objects patched by a change of a shared department"]
         targets.append(at_most("objects that a change of a department of 10,000 patches", objects, 1))
     return targets
-
-
-def _table(name: str, values: Found) -> Table:
-    return Table(name, ("measurement", ""), [(what, number(value)) for what, value in values.items()])
 
 
 def in_turns(turns: Mapping[str, Callable[[], object]], times: int, warm: int = 1) -> Found:

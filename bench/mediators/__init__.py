@@ -5,17 +5,12 @@ All that is compared runs in one process, in turns where it can, so a ratio does
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping
 
-from bench import chart, report
+from bench.experiments import Experiments
 from bench.mediators import constraints, sources
 from bench.options import Options
-from bench.progress import steps
-from bench.report import Table
-from bench.targets import Target, at_least, at_most, number
+from bench.targets import Target, at_least, at_most
 
 NOTES = (
     "Times are medians in milliseconds, in memory; checks are counted in a second. What is compared ran in one process.",
@@ -27,33 +22,20 @@ NOTES = (
 
 
 def main(options: Options) -> int:
-    planned: dict[str, Callable[[bool], dict[str, float]]] = {
-        "without": sources.without,
-        "calls": sources.calls,
-        "deferred": sources.deferred,
-        "checks": constraints.checks,
-        "algorithms": constraints.algorithms,
-        "supports": constraints.supports,
-    }
-    planned = {name: measure for name, measure in planned.items() if not options.only or name in options.only}
-    around = report.surroundings()
-    found: dict[str, dict[str, float]] = {}
-    with steps(len(planned)) as shown:
-        for name, measure in planned.items():
-            shown.begin(name)
-            found[name] = measure(options.quick)
-            shown.end(f"{name}: " + ", ".join(f"{what} {number(value)}" for what, value in found[name].items()))
-    targets = judge(found)
-    tables = [report.targets_table(targets), *(_table(name, values) for name, values in found.items())]
-    report.show([*tables[1:], tables[0]])
-    measured: dict[str, Any] = {"targets": [asdict(target) for target in targets], "measured": found}
-    report.write(options.results, "mediators", "Mediators", NOTES, tables, measured, around)
-    groups = [(name, [chart.Bar(what, value, number(value)) for what, value in values.items()]) for name, values in found.items()]
-    colours = {bar.series: "#0b4f8a" for _, bars in groups for bar in bars}
-    panel = chart.Panel("", [bars for _, bars in groups])
-    chart.draw(options.results / "mediators.png", "Mediators: ms, checks a second", [name for name, _ in groups], [panel], colours)
-    print(f"Written: mediators.md, mediators.json, mediators.png in {os.path.relpath(options.results)}")
-    return 0
+    return Experiments(
+        "Mediators",
+        "ms, checks a second",
+        NOTES,
+        {
+            "without": sources.without,
+            "calls": sources.calls,
+            "deferred": sources.deferred,
+            "checks": constraints.checks,
+            "algorithms": constraints.algorithms,
+            "supports": constraints.supports,
+        },
+        judge,
+    ).run(options)
 
 
 def judge(found: Mapping[str, Mapping[str, float]]) -> list[Target]:
@@ -90,7 +72,3 @@ def judge(found: Mapping[str, Mapping[str, float]]) -> list[Target]:
         targets.append(at_most("no domains, no constraints: now ÷ before", found["without"]["now"] / found["without"]["before"], 1.02, "×"))
         targets.append(at_most("no domains, no constraints: imports of z3", float(sources.imported()), 0))
     return targets
-
-
-def _table(name: str, values: Mapping[str, float]) -> Table:
-    return Table(name.capitalize(), ("", "measured"), [(what, number(value)) for what, value in values.items()])

@@ -114,13 +114,13 @@ def deferred(quick: bool) -> dict[str, float]:
 
 def without(quick: bool) -> dict[str, float]:
     """A program that has neither domains nor constraints: single rows, taken as now, and straight to the step as before there were mediators."""
-    from vigilog.engine.proposal import Proposal, Rows
+    from vigilog.engine.proposal import Proposal, RowChange
 
     with open_program(PLAIN, {"edge": [(x, x + 1) for x in range(10_000)]}) as db:
 
         def straight(wish: Any) -> None:
             with db.lock:
-                db.propose(Proposal(Rows(db, wish)))
+                db.propose(Proposal(RowChange(db, wish)))
 
         ways: dict[str, Callable[[Any], object]] = {"now": db.take, "before": straight}
         found: dict[str, list[float]] = {name: [] for name in ways}

@@ -21,7 +21,7 @@ from vigilog.core.values import Row, Type
 from vigilog.engine.database import Database
 from vigilog.engine.watch import watch
 from vigilog.executors.embedded.demand import DemandMachine
-from vigilog.executors.embedded.statements import Source
+from vigilog.executors.embedded.statements import TableSource
 from vigilog.executors.embedded.views import EmbeddedViews
 from vigilog.executors.embedded.why import provable, questions
 from vigilog.language.check import check
@@ -146,7 +146,7 @@ def proofs_by_lineage(database: Database, relation: str, rows: list[Any]) -> lis
 def lineage_of(views: EmbeddedViews, relation: str, rows: list[Any], base: Collection[str]) -> dict[str, Any]:
     asked, question = questions(provable(views.reasoner.program), relation)
     reading, read = lineage(asked.program, base)
-    sources = {name: Source(name, views.tables.layout.tables[name]) for name in views.contents}
+    sources = {name: TableSource(name, views.tables.layout.tables[name]) for name in views.contents}
     machine = DemandMachine(reading, asked.levels, views.tables, sources)
     steps = machine.plan([question], {})
     machine.seed(question, rows)

@@ -19,7 +19,7 @@ from vigilog.core.rows import json_rows, rows_from_json
 from vigilog.core.sets import Set
 from vigilog.core.type_names import type_named
 from vigilog.core.values import BUILTIN, Row, Type, Value, sorted_rows, utc
-from vigilog.protocol.calls import ARROW, Change, Rowset
+from vigilog.protocol.calls import ARROW, LoggedChange, Rowset
 from vigilog.protocol.messages import read
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Columns:
     def fetched_change(self, answer: Response) -> dict[str, frozenset[Row]]:
         """Both sides of a change that was fetched; as Arrow, its first column tells them apart."""
         if answer.kind != ARROW:
-            change = read(answer.body, Change, "answer of Vigilog")
+            change = read(answer.body, LoggedChange, "answer of Vigilog")
             return {"plus": frozenset(self.rows(change.plus)), "minus": frozenset(self.rows(change.minus))}
         table = _read_arrow(answer.body)
         sides, rows = table.column(0).to_pylist(), self._of_arrow(table.select(range(1, table.num_columns)))

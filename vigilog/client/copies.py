@@ -23,7 +23,7 @@ from vigilog.core.values import Row, sorted_rows
 
 log = logging.getLogger("vigilog.client")
 
-Call = Callable[[], Any]
+Callback = Callable[[], Any]
 OfRow = Callable[[Row], Any]
 OfChange = Callable[[Change], Any]
 OfError = Callable[[Exception], Any]
@@ -47,11 +47,11 @@ class Copy:
         self.minus: dict[str, list[OfRow]] = {}
         self.change: list[OfChange] = []
         self.failed: list[OfError] = []
-        self._first, self._waiting = first, list[tuple[int, Call]]()
+        self._first, self._waiting = first, list[tuple[int, Callback]]()
 
     # -- what comes
 
-    def take(self, event: Event) -> list[Call]:
+    def take(self, event: Event) -> list[Callback]:
         """Takes an event in; gives the callbacks that are to be called for it, in order: of rows that went, of rows that came, of the whole change."""
         told: Change | None = None
         with self.lock:
@@ -112,8 +112,8 @@ class Copy:
             types = self.columns[view].types
             return sum(number for fact, number in self.facts.get(view, Counter()).items() if covers(fact, types, row)) > 0
 
-    def _calls(self, change: Change) -> list[Call]:
-        calls: list[Call] = []
+    def _calls(self, change: Change) -> list[Callback]:
+        calls: list[Callback] = []
         for callbacks, side in ((self.minus, "minus"), (self.plus, "plus")):
             for view, delta in change.views.items():
                 for callback in callbacks.get(view, ()):
@@ -152,13 +152,13 @@ class Copy:
 
     # -- who waits
 
-    def when(self, tx: int, wake: Call) -> None:
+    def when(self, tx: int, wake: Callback) -> None:
         """Calls `wake` as soon as the copy, and its callbacks, have come to a position, or never will."""
         with self.lock:
             self._waiting.append((tx, wake))
             self._wake()
 
-    def give_up(self, wake: Call) -> None:
+    def give_up(self, wake: Callback) -> None:
         """Whoever is waked by this waits no longer."""
         with self.lock:
             self._waiting = [entry for entry in self._waiting if entry[1] != wake]
@@ -196,5 +196,5 @@ def _difference(before: Counter[Fact], now: Counter[Fact]) -> Delta:
     )
 
 
-def _call(callback: Callable[[Any], Any], argument: object) -> Call:
+def _call(callback: Callable[[Any], Any], argument: object) -> Callback:
     return lambda: callback(argument)

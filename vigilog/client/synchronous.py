@@ -22,7 +22,7 @@ from vigilog.client.events import Alert, Change, Disconnected, Event, Snapshot, 
 from vigilog.client.following import Calling, Follower
 from vigilog.client.subscription import Subscription
 from vigilog.client.views import CopyHandle, OneView, SeveralViews
-from vigilog.client.wishes import Following, Framing, Holding, What, alerted, followed, held, names
+from vigilog.client.wishes import Following, Framing, Holding, Subject, alerted, followed, held, names
 from vigilog.core.errors import ConnectionLost, UsageError
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Value
@@ -149,7 +149,7 @@ class Client(Calling):
 
     # -- subscriptions
 
-    def subscribe(self, what: What, **wishes: Unpack[Following]) -> Changes:
+    def subscribe(self, what: Subject, **wishes: Unpack[Following]) -> Changes:
         """Follows a view, several views or a goal: a Snapshot first, then every Change after it, once, in order, over all lost connections.
 
         With `since`, what came after a position, and no snapshot. With `name`, what came after the position that was acknowledged last under it, unless `anew`. What a loop was given is

@@ -15,7 +15,7 @@ from vigilog.core.values import Value
 from vigilog.protocol.messages import Mark, Qos, Subscribe
 
 DEFAULT = Subscribe(view="any").qos  # which need not be said
-What = str | Sequence[str]
+Subject = str | Sequence[str]
 
 
 class Quality(TypedDict, total=False):
@@ -64,7 +64,7 @@ class Holding(Quality, total=False):
     on_error: OfError | None
 
 
-def followed(what: What, wishes: Following) -> Subscription:
+def followed(what: Subject, wishes: Following) -> Subscription:
     acknowledge, named = wishes.pop("acknowledge", True), wishes.pop("named", False)
     return Subscription(wish(what, **wishes), acknowledges=acknowledge, named=named)
 
@@ -74,7 +74,7 @@ def alerted(alert: str, wishes: Following) -> Subscription:
     return Subscription(wish(alert, alert=True, **wishes), acknowledges=acknowledge, named=named)
 
 
-def held(what: What, wishes: Holding) -> tuple[Subscription, Copy]:
+def held(what: Subject, wishes: Holding) -> tuple[Subscription, Copy]:
     """A subscription, and the copy that it is to keep, with callbacks that are there before the first event comes."""
     if wishes.get("precision", "rows") != "rows":
         raise UsageError("a copy needs rows; less precision is for subscribe")
@@ -90,13 +90,13 @@ def held(what: What, wishes: Holding) -> tuple[Subscription, Copy]:
     return Subscription(wish(what, since=since, anew=since is None, **wishes), renews=True, named=named), copy  # type: ignore[misc]  # what is not for `wish` was taken out
 
 
-def names(what: What) -> list[str]:
+def names(what: Subject) -> list[str]:
     """The names of the views that are meant; a goal's is `query`."""
     return [("query" if "(" in what else what)] if isinstance(what, str) else list(what)
 
 
 def wish(
-    what: What,
+    what: Subject,
     *,
     bind: Mapping[str, Value] | None = None,
     since: int | Mark | Snapshot | None = None,

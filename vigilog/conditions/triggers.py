@@ -21,7 +21,7 @@ from vigilog.core.values import Row, sorted_rows
 from vigilog.language.conditions import Trigger
 from vigilog.language.program import Program
 
-Change = dict[str, dict[str, list[Row]]]  # operation, relation, rows
+FurtherChange = dict[str, dict[str, list[Row]]]  # operation, relation, rows
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Cascade:
         """The net effect of all rounds."""
         return deltas(together([Effect(changes) for changes in self.effects]).changes) if self.effects else {}
 
-    def fire(self, change: Effect) -> Change | None:
+    def fire(self, change: Effect) -> FurtherChange | None:
         """The next round's change, after one that was maintained; None if nothing waits. Raises Refused if triggers disagree, or have no end."""
         if self.last:
             self.effects.append(change.changes)
@@ -77,7 +77,7 @@ class Cascade:
         self.last = [Firing(self.triggers[place], frozenset(self.waiting.pop(place))) for place in turn]
         for one, other in combinations(self.last, 2):
             self._agree(one, other)
-        found: Change = {}
+        found: FurtherChange = {}
         for firing in self.last:
             found.setdefault(firing.trigger.operation, {}).setdefault(firing.trigger.target, []).extend(
                 sorted_rows(firing.rows) if len(firing.rows) > 1 else firing.rows

@@ -49,7 +49,7 @@ class WhyNot:
 
 
 @dataclass(frozen=True)
-class Way:
+class FailedInstance:
     """An instance of a rule up to the literal that fails: those that hold before it, and why that one does not."""
 
     holds: tuple[str, ...]
@@ -62,7 +62,7 @@ class Attempt:
 
     rule: str
     place: str
-    ways: tuple[Way, ...] = ()
+    ways: tuple[FailedInstance, ...] = ()
     more: int = 0
     note: str = ""
 
@@ -91,7 +91,7 @@ def read_why_not(said: Mapping[str, Any]) -> WhyNot:
         Attempt(
             rule["rule"],
             rule["place"],
-            tuple(Way(tuple(way["holds"]), read_why_not(way["fails"])) for way in rule["ways"]),
+            tuple(FailedInstance(tuple(way["holds"]), read_why_not(way["fails"])) for way in rule["ways"]),
             rule["more"],
             rule.get("note", ""),
         )

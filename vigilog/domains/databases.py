@@ -12,7 +12,7 @@ from vigilog.core.errors import did_you_mean
 from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
 from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Signature, checked, with_variables
 from vigilog.domains.options import patience
-from vigilog.domains.retries import Transient
+from vigilog.domains.retries import TransientError
 from vigilog.domains.tables import OPERATORS, Tables
 
 _TYPES = (
@@ -66,7 +66,7 @@ class Sqlite(Database):
             with closing(sqlite3.connect(uri, uri=True, timeout=patience(self.options, TIMEOUT))) as connection:
                 yield connection
         except sqlite3.OperationalError as reason:  # it is locked, say
-            raise Transient(self.name, str(reason)) from None
+            raise TransientError(self.name, str(reason)) from None
         except sqlite3.Error as reason:
             raise DomainError(self.name, str(reason)) from None
 

@@ -13,7 +13,7 @@ from vigilog.core.errors import did_you_mean
 from vigilog.core.extras import ARROW
 from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Type
 from vigilog.domains.domain import Columns, DomainError
-from vigilog.domains.retries import Transient
+from vigilog.domains.retries import TransientError
 from vigilog.domains.tables import Tables
 
 ENDS = (".csv", ".json", ".parquet", ".dbf")
@@ -50,7 +50,7 @@ class Files(Tables):
                         self.name, f"the columns of {path} have no types; state them: .table {self.name}:{table}(column: type, …)"
                     )
         except (OSError, ValueError, UnicodeDecodeError) as reason:
-            raise Transient(self.name, f"{path} cannot be read: {reason}") from None  # it may be written just now
+            raise TransientError(self.name, f"{path} cannot be read: {reason}") from None  # it may be written just now
 
     def rows(self, table: str, columns: Columns) -> Sequence[Sequence[object]]:
         path = self._path(table)
@@ -72,7 +72,7 @@ class Files(Tables):
                     read = parquet.read_table(path, columns=names).to_pydict()
                     return list(zip(*(read[name] for name in names), strict=True))
         except (OSError, ValueError, KeyError, UnicodeDecodeError) as reason:
-            raise Transient(self.name, f"{path} cannot be read: {reason}") from None  # it may be written just now
+            raise TransientError(self.name, f"{path} cannot be read: {reason}") from None  # it may be written just now
 
 
 def _parsed(type_: Type, cell: object) -> object:

@@ -21,7 +21,7 @@ from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP,
 from vigilog.domains.domain import MAX_ROWS, TIMEOUT, Columns, DomainError, Options, Signature, checked
 from vigilog.domains.options import patience
 from vigilog.domains.patience import Impatient, each
-from vigilog.domains.retries import Transient, retried
+from vigilog.domains.retries import TransientError, retried
 
 TYPES: dict[object, Type] = {
     int: NUMBER,
@@ -66,7 +66,7 @@ class Module:
             try:
                 return list(islice(_several(call(*row)), most + 1))  # a generator may have no end
             except Exception as reason:
-                raise Transient(self.name, f"{function} raises {type(reason).__name__}: {reason}") from reason
+                raise TransientError(self.name, f"{function} raises {type(reason).__name__}: {reason}") from reason
 
         def answered(row: Row) -> set[Row]:
             answers = retried(self.options, lambda: given(row))

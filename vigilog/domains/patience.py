@@ -10,15 +10,15 @@ from typing import Generic, TypeVar
 
 from vigilog.domains.aside import aside
 
-Given = TypeVar("Given")
-Found = TypeVar("Found")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 
 
 class Impatient(Exception):
     """Something took longer than it may."""
 
 
-def each(action: Callable[[Given], Found], given: Iterable[Given], seconds: float) -> list[Found]:
+def each(action: Callable[[Argument], Result], given: Iterable[Argument], seconds: float) -> list[Result]:
     """What an action gives for each of some values; each may take some seconds. What it prints goes to standard error, for standard output is ours.
 
     >>> each(lambda x: x + 1, [1, 2], 5)
@@ -43,12 +43,12 @@ def each(action: Callable[[Given], Found], given: Iterable[Given], seconds: floa
     return run.found
 
 
-class _Run(Generic[Given, Found]):
+class _Run(Generic[Argument, Result]):
     """Actions one after the other, in a thread of their own, which is abandoned if one of them hangs."""
 
-    def __init__(self, action: Callable[[Given], Found], given: Iterable[Given]) -> None:
+    def __init__(self, action: Callable[[Argument], Result], given: Iterable[Argument]) -> None:
         self.action, self.given = action, given
-        self.found: list[Found] = []
+        self.found: list[Result] = []
         self.failure: BaseException | None = None
         self.began = time.monotonic()  # the action that runs now
 

@@ -16,7 +16,7 @@ from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP,
 from vigilog.domains.databases import PARAMETER, Database, quoted
 from vigilog.domains.domain import MAX_ROWS, TIMEOUT, Columns, DomainError, checked, with_variables
 from vigilog.domains.options import patience
-from vigilog.domains.retries import Transient
+from vigilog.domains.retries import TransientError
 from vigilog.domains.tables import OPERATORS
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Postgres(Database):
                 connection.read_only = True
                 yield connection
         except psycopg.Error as reason:
-            kind = Transient if isinstance(reason, psycopg.OperationalError | psycopg.InterfaceError) else DomainError
+            kind = TransientError if isinstance(reason, psycopg.OperationalError | psycopg.InterfaceError) else DomainError
             raise kind(self.name, without_secrets(str(reason).strip(), [login.get("password", "")])) from None
 
     def columns(self, table: str) -> Columns:

@@ -10,7 +10,7 @@ from vigilog.core.errors import did_you_mean
 from vigilog.core.values import Row
 from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Options, Signature, checked, with_variables
 from vigilog.domains.options import patience
-from vigilog.domains.retries import Transient, retried
+from vigilog.domains.retries import TransientError, retried
 
 if TYPE_CHECKING:
     import httpx
@@ -59,6 +59,6 @@ class Rest:
             return checked(self.name, address, columns, told, self.options)
         except httpx.HTTPStatusError as reason:
             asked_wrongly = reason.response.is_client_error and reason.response.status_code not in BUSY
-            raise (DomainError if asked_wrongly else Transient)(self.name, f"{address}: {reason}") from None
+            raise (DomainError if asked_wrongly else TransientError)(self.name, f"{address}: {reason}") from None
         except (httpx.HTTPError, ValueError) as reason:
-            raise Transient(self.name, f"{address}: {reason or type(reason).__name__}") from None
+            raise TransientError(self.name, f"{address}: {reason or type(reason).__name__}") from None

@@ -9,16 +9,16 @@ from typing import TypeVar
 from vigilog.core.values import Row
 from vigilog.domains.domain import Domain, DomainError, Options, Signature
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 PAUSE = 0.05  # seconds before the second try; each further one waits twice as long,
 LONGEST = 1.0  # but not longer than this
 
 
-class Transient(DomainError):
+class TransientError(DomainError):
     """A source cannot be asked now: nobody answers, a file is being written, a table is locked."""
 
 
-def retried(options: Options, action: Callable[[], Found]) -> Found:
+def retried(options: Options, action: Callable[[], Result]) -> Result:
     """What an action gives; if it fails for a moment, after a pause it is tried again.
 
     >>> left = [1, 2]
@@ -38,7 +38,7 @@ def retried(options: Options, action: Callable[[], Found]) -> Found:
     for _ in range(int(options.get("retries", 0))):
         try:
             return action()
-        except Transient:
+        except TransientError:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST)
     return action()

@@ -14,7 +14,7 @@ from typing import Any
 
 from vigilog.language.program import Program
 
-Said = dict[str, dict[str, list[Any]]]
+Operations = dict[str, dict[str, list[Any]]]
 
 
 def apart(program: Program, transaction: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -30,7 +30,7 @@ def apart(program: Program, transaction: Mapping[str, Any]) -> Mapping[str, Any]
     return found
 
 
-def _row(program: Program, others: Mapping[str, str], operation: str, relation: str, row: Any, found: Said) -> Any:
+def _row(program: Program, others: Mapping[str, str], operation: str, relation: str, row: Any, found: Operations) -> Any:
     """A row without its optional columns, which are said of their own relations."""
     if operation == "update" and isinstance(row, Mapping) and row.keys() == {"old", "new"}:
         old = _row(program, others, "forget", relation, row["old"], found)

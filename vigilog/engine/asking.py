@@ -47,7 +47,7 @@ class Unanswered(Exception):
         self.future.exception()
 
 
-class Asked:
+class Inquiry:
     """What one transaction has asked for, however often it is tried."""
 
     def __init__(self, patience: float = PATIENCE) -> None:
@@ -95,14 +95,14 @@ class Asked:
 class Trying(local):
     """What the transaction of this thread has asked for so far, and who waits if that is not here."""
 
-    asked: Asked | None = None  # within a try
-    lent: Asked | None = None  # of somebody who waits himself, and tries again
+    asked: Inquiry | None = None  # within a try
+    lent: Inquiry | None = None  # of somebody who waits himself, and tries again
 
     def patiently(self, lock: Any, work: Callable[[], T]) -> T:
         """Does something in the lock; if it needs answers that are not here, waits for them outside, and does it again."""
         if self.asked is not None:  # it is part of something that is tried
             return work()
-        asked = self.lent or Asked()
+        asked = self.lent or Inquiry()
         while True:
             try:
                 with lock:
@@ -119,7 +119,7 @@ class Trying(local):
                 missing.wait()
 
     @contextmanager
-    def lending(self, asked: Asked) -> Iterator[None]:
+    def lending(self, asked: Inquiry) -> Iterator[None]:
         """What is tried inside raises Unanswered, and waits for nothing."""
         before, self.lent = self.lent, asked
         try:

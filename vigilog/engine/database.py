@@ -29,7 +29,7 @@ from vigilog.engine.ledger import CountingLedger, Ledger
 from vigilog.engine.nested import Nested, nest, shape_of
 from vigilog.engine.outcome import Judge, Outcome
 from vigilog.engine.pending import Pending, WhatIf
-from vigilog.engine.proposal import DUE, Due, Proposal, Rows
+from vigilog.engine.proposal import DUE, DueReports, Proposal, RowChange
 from vigilog.engine.refreshing import Refresher
 from vigilog.engine.sources import Sources, functions
 from vigilog.engine.step import Step
@@ -194,7 +194,7 @@ class Database:
                 return None
             outcome, when = None, next_due(self.conditions.named, self.waiting)
             if when is not None and when <= self.clock():
-                outcome = self.propose(Proposal(Due(self), DUE))
+                outcome = self.propose(Proposal(DueReports(self), DUE))
                 when = next_due(self.conditions.named, self.waiting)
             self.soonest = when or 0.0
             return outcome
@@ -226,9 +226,9 @@ class Database:
         """
         if self.sources is None:  # nobody is waited for
             with self.lock:
-                return self.propose(Proposal(Rows(self, self._told(transaction)), kind, source, request), keep=keep)
+                return self.propose(Proposal(RowChange(self, self._told(transaction)), kind, source, request), keep=keep)
         return self.trying.patiently(
-            self.lock, lambda: self.propose(Proposal(Rows(self, self._told(transaction)), kind, source, request), keep=keep)
+            self.lock, lambda: self.propose(Proposal(RowChange(self, self._told(transaction)), kind, source, request), keep=keep)
         )
 
     def _told(self, transaction: Transaction) -> Transaction:

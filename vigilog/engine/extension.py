@@ -14,7 +14,7 @@ from vigilog.core.values import SYMBOL
 from vigilog.language.program import Program
 from vigilog.language.syntax import Attribute, Declaration
 from vigilog.mediators.program import Mediated, mediated
-from vigilog.rewriting.program.updatable import Told, updatable
+from vigilog.rewriting.program.updatable import UpdateRelations, updatable
 
 WHERE = (Attribute("where", "symbol", SYMBOL),)
 
@@ -25,7 +25,7 @@ class Extension:
 
     shown: Program
     ordinary: Program
-    told: Mapping[str, Told] = field(default_factory=dict)
+    told: Mapping[str, UpdateRelations] = field(default_factory=dict)
     mediated: Mediated | None = None
 
     @property

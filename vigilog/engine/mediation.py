@@ -39,7 +39,7 @@ FACTS = (SYMBOL,)  # the types of an answer whose rows are texts of facts: this 
 DELETIONS = ("auto", "straight", "dred", "recompute")
 
 
-class Tables(Protocol):
+class MediatedDatabase(Protocol):
     """A database, as the mediation sees it."""
 
     program: Rules
@@ -59,7 +59,7 @@ class Mediation(Judge):
 
     keeper = True
 
-    def __init__(self, db: Tables, parts: Mediated, deletion: str = "auto") -> None:
+    def __init__(self, db: MediatedDatabase, parts: Mediated, deletion: str = "auto") -> None:
         if deletion not in DELETIONS:
             raise UsageError(f"there is no way of deletion {deletion}; there are {', '.join(DELETIONS)}")
         self.db, self.parts, self.deletion = db, parts, deletion

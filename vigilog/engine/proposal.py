@@ -58,7 +58,7 @@ class Proposal(NamedTuple):
 DUE = "alerts"  # the kind of a transaction that only reports what has waited long enough
 
 
-class Due:
+class DueReports:
     """Nothing changes but the time: what alerts have to say now is said."""
 
     fires = False
@@ -70,7 +70,7 @@ class Due:
         self.db.views.apply({}, lambda _: settle(Effect()), keep=keep)
 
 
-class Rows:
+class RowChange:
     """Rows that come and go, as a transaction says them."""
 
     fires = True

@@ -24,7 +24,7 @@ class Refreshable(Protocol):
     def refresh(self, *domains: str) -> Any: ...
 
 
-class Due:
+class Timetable:
     """Which domains are to be asked anew, and when. It begins with the first look: what was read when the program was opened is new then.
 
     >>> class Timed:
@@ -54,7 +54,7 @@ class Refresher:
     """Refreshes in the background, from `start` to `stop`."""
 
     def __init__(self, db: Refreshable, clock: Callable[[], float] = time.monotonic) -> None:
-        self.db, self.clock, self.due = db, clock, Due()
+        self.db, self.clock, self.due = db, clock, Timetable()
         self.on = False
         self.stopping = threading.Event()
         self.thread: threading.Thread | None = None

@@ -21,7 +21,7 @@ from vigilog.executors.evaluation import Stats
 
 FOLLOWING_ROUNDS = 1000  # in which keepers answer each other
 
-Changes = Mapping[str, Delta]  # of base relations, net
+NetChange = Mapping[str, Delta]  # of base relations, net
 
 
 class Rounds:
@@ -59,7 +59,7 @@ class Rounds:
             self.effects.append(change)
             unseen = unseen.then(change)
 
-    def _kept(self, change: Effect) -> Changes | None:
+    def _kept(self, change: Effect) -> NetChange | None:
         """What all keepers say to a change, together."""
         found: dict[str, dict[str, Any]] = {}
         for judge in self.keepers:
@@ -67,7 +67,7 @@ class Rounds:
                 found.setdefault(operation, {}).update(told)
         return net_changes(self.db.program, self.db.base, found) if found else None
 
-    def _fired(self, change: Effect) -> Changes | None:
+    def _fired(self, change: Effect) -> NetChange | None:
         """What triggers do next."""
         try:
             done = self.triggers and self.triggers.fire(change)
@@ -83,12 +83,12 @@ class Rounds:
         if refused.code == "conflict":  # a cascade is caused by all that came before
             refused.proofs = found
 
-    def _answered(self, change: Effect) -> Changes | None:
+    def _answered(self, change: Effect) -> NetChange | None:
         """What the first judge says who has an answer."""
         further = next((further for judge in self.others if (further := judge.fire(change, self.net))), None)
         return net_changes(self.db.program, self.db.base, further) if further is not None else None
 
-    def _maintained(self, moved: Changes) -> Effect:
+    def _maintained(self, moved: NetChange) -> Effect:
         """The effect of a round, which the tables have after it."""
         if not moved:
             return Effect()

@@ -21,7 +21,7 @@ from vigilog.domains.domain import Domain, DomainError
 from vigilog.domains.modules import Module
 from vigilog.domains.opening import opened
 from vigilog.domains.options import seconds
-from vigilog.engine.asking import Answers, Asked, Trying
+from vigilog.engine.asking import Answers, Inquiry, Trying
 from vigilog.engine.outcome import Judge
 from vigilog.engine.transaction import Lookup, Transaction
 from vigilog.executors.views import Views
@@ -32,7 +32,7 @@ MANY = 10_000  # arguments of a Python function that are Spark's workers' to ask
 MOST_ROUNDS = 1000  # in which answers lead to new questions, when a database is opened
 
 
-class Asking(Protocol):
+class Asker(Protocol):
     """A database, as this module sees it."""
 
     program: Program
@@ -98,7 +98,7 @@ class Sources(Judge):
 
     keeper = True
 
-    def __init__(self, db: Asking, calls: Sequence[Function], before: Sources | None = None) -> None:
+    def __init__(self, db: Asker, calls: Sequence[Function], before: Sources | None = None) -> None:
         """Goes on with what is known of sources `before`."""
         self.db, self.calls = db, calls
         self.views = frozenset(call.demand for call in calls)
@@ -179,7 +179,7 @@ class Sources(Judge):
 
     def _news(self, name: str) -> list[tuple[Function, set[Row], set[Row]]]:
         """For the calls of a domain the rows that it has now, and those that are remembered. Nothing is new if a later refresh was faster; what was first asked for meanwhile is as new as it is."""
-        asked, what = self.db.trying.asked or Asked(), ("refresh", name)
+        asked, what = self.db.trying.asked or Inquiry(), ("refresh", name)
         wanted = {call: sorted(self.db.rows(call.asked)) for call in self.calls if call.domain == name} if what not in asked.futures else {}
         try:
             answers: dict[Function, Answers] = asked.answer(what, lambda: {call: self._ask(call, some) for call, some in wanted.items()})
@@ -237,7 +237,7 @@ class Sources(Judge):
                 self._remember(asked, call, missing)
         return {(*given, *row) for given in wanted for row in known[given]}
 
-    def _remember(self, asked: Asked, call: Function, missing: frozenset[Row]) -> None:
+    def _remember(self, asked: Inquiry, call: Function, missing: frozenset[Row]) -> None:
         def ask() -> None:
             began = time.monotonic()
             found = self._ask(call, sorted(missing))

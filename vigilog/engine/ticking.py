@@ -11,7 +11,7 @@ from typing import Any
 from vigilog.core.errors import VigilogError
 from vigilog.engine.database import Database
 from vigilog.engine.outcome import Outcome
-from vigilog.engine.refreshing import Due
+from vigilog.engine.refreshing import Timetable
 
 AHEAD = 1000  # lines that are read before they are wanted
 Line = str | bytes
@@ -23,7 +23,7 @@ def ticking(database: Database, lines: Iterable[Line]) -> Iterator[Line | list[s
     if database.sources is None or not database.sources.intervals:
         yield from lines
         return
-    due, queue = Due(), Queue[Line | BaseException | None](AHEAD)
+    due, queue = Timetable(), Queue[Line | BaseException | None](AHEAD)
 
     def read() -> None:
         try:

@@ -20,7 +20,7 @@ from vigilog.engine.transaction import Lookup, Transaction, told_rows
 from vigilog.language.program import Program
 from vigilog.mediators.conjunction import Conjunction, with_names
 from vigilog.mediators.facts import parsed_where, where
-from vigilog.rewriting.program.updatable import SAID
+from vigilog.rewriting.program.updatable import UPDATE_COLUMNS
 
 
 class Updated(Protocol):
@@ -142,12 +142,12 @@ class _Made:
 
     def _reconsider(self, relation: str, listed: str, gone: set[Row]) -> None:
         """The rows of withdrawn updates are decided by the latest of those that are left."""
-        rows = {row[SAID:] for row in gone}
-        columns = tuple(range(SAID, SAID + self.db.program.relations[relation].arity))
+        rows = {row[UPDATE_COLUMNS:] for row in gone}
+        columns = tuple(range(UPDATE_COLUMNS, UPDATE_COLUMNS + self.db.program.relations[relation].arity))
         left = (self.db.base[listed].having(columns, rows) if columns else self.db.rows(listed)) - gone
         latest: dict[Row, Row] = {}
         for update in sorted(left):
-            latest[update[SAID:]] = update
+            latest[update[UPDATE_COLUMNS:]] = update
         for row in rows:
             self.decided.setdefault(relation, {})[row] = bool(latest[row][2]) if row in latest else None
 
@@ -174,7 +174,7 @@ def overrides(db: Updated) -> list[dict[str, Any]]:
     found = []
     for relation, listed in db.extension.updates.items():
         for number, tx, insert, *rest in db.rows(listed):
-            shown: Any = list(next(iter(json_rows(db.program.relations[listed].types[SAID:], [tuple(rest)]))))
+            shown: Any = list(next(iter(json_rows(db.program.relations[listed].types[UPDATE_COLUMNS:], [tuple(rest)]))))
             if relation not in db.extension.told:
                 shown = {"args": list(db.program.relations[relation].args), "where": rest[0]}
             found.append({"id": number, "tx": tx, "relation": relation, "insert" if insert else "delete": shown})

@@ -13,7 +13,7 @@ from typing import Protocol, assert_never
 
 from vigilog.core.errors import DataError, counted
 from vigilog.core.values import Row, Value, sorted_rows
-from vigilog.core.whynot import Attempt, Way, WhyNot
+from vigilog.core.whynot import Attempt, FailedInstance, WhyNot
 from vigilog.executors.embedded.demand import OverBudget
 from vigilog.language import solving, syntax
 from vigilog.language.goal import Goal, goal_of, goal_of_body
@@ -31,7 +31,7 @@ MUCH = "there is too much to look at; bind more columns, or ask for a literal of
 ENOUGH = "not looked at, after so many others; ask for a literal of it alone"
 
 
-class Answering(Protocol):
+class Answerer(Protocol):
     """What can be asked about a state of a plain program."""
 
     def some(self, goal: Goal, budget: int) -> Collection[Row]:
@@ -41,7 +41,7 @@ class Answering(Protocol):
         """Rows of a relation that agree with the values of some columns, in as many as there are rows for; not all of them, and none where looking for them would take long."""
 
 
-def why_not(program: Program, homes: Mapping[str, str], state: Answering, goal: Goal, depth: int = 1) -> WhyNot:
+def why_not(program: Program, homes: Mapping[str, str], state: Answerer, goal: Goal, depth: int = 1) -> WhyNot:
     """Why an atom that has no row does not hold: one level of rules, or as many as `depth`."""
     atom = goal.rule.body[0]
     assert isinstance(atom, syntax.Atom), "it is asked of one atom"
@@ -52,7 +52,7 @@ def why_not(program: Program, homes: Mapping[str, str], state: Answering, goal: 
 
 
 class _Search:
-    def __init__(self, program: Program, homes: Mapping[str, str], state: Answering) -> None:
+    def __init__(self, program: Program, homes: Mapping[str, str], state: Answerer) -> None:
         self.program, self.state = program, state
         self.stated = {name for name, home in homes.items() if home != name}  # beside rules
         self.rules: dict[str, dict[int, list[syntax.Rule]]] = {}  # the plain rules of each relation, those together that were made of one
@@ -141,7 +141,7 @@ class _Search:
                 return Attempt(show_statement(source), str(source.span), note=ENOUGH if self.questions > MOST_QUESTIONS else MUCH)
             for holds, fails in found:
                 ways.setdefault((*holds, fails), tuple(map(show_literal, holds)))
-        shown = [Way(holds, self.literal(way[-1], depth - 1)) for way, holds in list(ways.items())[:FEW]]
+        shown = [FailedInstance(holds, self.literal(way[-1], depth - 1)) for way, holds in list(ways.items())[:FEW]]
         return Attempt(show_statement(source), str(source.span), tuple(shown), len(ways) - len(shown))
 
     def failing(self, rule: syntax.Rule, atom: syntax.Atom) -> list[tuple[tuple[syntax.Literal, ...], syntax.Literal]] | None:

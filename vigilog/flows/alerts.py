@@ -19,17 +19,17 @@ from vigilog.core.errors import DataError, UsageError, did_you_mean
 from vigilog.core.reports import ALERT, CEASED
 from vigilog.flows.deliveries import Webhook, check_options
 from vigilog.flows.home import Home
-from vigilog.flows.sinks import MOST_CHANGES, Change, Delivery, Position, Rows, Sink, Source
+from vigilog.flows.sinks import MOST_CHANGES, Changeset, Delivery, Position, Rows, Sink, SinkSource
 from vigilog.language.conditions import Alert
 from vigilog.store.file import damage
 
 log = logging.getLogger("vigilog.alerts")
 LASTS = timedelta(days=366)  # what is said to hold does so until it is said to have ended
 
-Said = Mapping[str, Any]  # a report, as JSON has it
+JsonReport = Mapping[str, Any]  # a report, as JSON has it
 
 
-class AlertSource(Source):
+class AlertSource(SinkSource):
     """What a sink needs of the database: the reports of one alert."""
 
     def __init__(self, db: Home, alert: Alert, name: str) -> None:
@@ -44,19 +44,19 @@ class AlertSource(Source):
     def is_far(self) -> bool:
         return False
 
-    def pending(self, since: Position) -> tuple[list[Change], Position]:
+    def pending(self, since: Position) -> tuple[list[Changeset], Position]:
         db = self.db
         with db.lock, damage(db.file.path):
             if db.program.relations.get(self.alert.relation) != self.declaration or self.alert.name not in db.conditions.named:
                 raise DataError(f"the alert {self.alert.name} was declared anew or dropped; the sink {self.name} ends here", "columns")
             until = db.tx
-            own = (Change(tx, said) for tx, _, said in db.book.log.changes(since.tx, until, [self.view]))
+            own = (Changeset(tx, said) for tx, _, said in db.book.log.changes(since.tx, until, [self.view]))
             found = list(islice(own, MOST_CHANGES))
         last = found[-1].tx if len(found) == MOST_CHANGES else until
         return found, Position(since.history, last)
 
-    def reports(self, change: Change) -> list[Said]:
-        return [json.loads(entry[-1]) for entry in change.said["plus"]]
+    def reports(self, change: Changeset) -> list[JsonReport]:
+        return [json.loads(entry[-1]) for entry in change.entry["plus"]]
 
 
 class Silence:
@@ -65,7 +65,7 @@ class Silence:
     def __init__(self, source: AlertSource, told: Mapping[str, Sequence[Any]] | None = None) -> None:
         self.source, self.told = source, {key: (float(at), bool(open_)) for key, (at, open_) in (told or {}).items()}
 
-    def lets(self, said: Said) -> bool:
+    def lets(self, said: JsonReport) -> bool:
         """Whether a report is to be delivered now; from then on it was."""
         alert, now = self.source.alert, said["at"]
         key = json.dumps([said["row"][place] for place in alert.key], ensure_ascii=False)
@@ -91,7 +91,7 @@ class AlertDelivery:
 
     begins_anew = True
 
-    def __init__(self, source: AlertSource, deliver: Callable[[Position, int, Said], None]) -> None:
+    def __init__(self, source: AlertSource, deliver: Callable[[Position, int, JsonReport], None]) -> None:
         self.source, self.deliver = source, deliver
         self.silence = Silence(source, (source.noted() or {}).get("told"))
 
@@ -102,7 +102,7 @@ class AlertDelivery:
     def whole(self, at: Position, rows: Rows) -> None:
         self.note(at)
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+    def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
         for change in changes:
             at, done = Position(since.history, change.tx), self._done(change.tx)
             for number, said in enumerate(self.source.reports(change)):
@@ -135,7 +135,7 @@ def webhook(source: AlertSource, target: str, options: Mapping[str, Any]) -> Del
     """Each report as JSON by HTTP POST; its `Idempotency-Key` is the same if it comes twice."""
     address = Webhook(source, target, options)
 
-    def deliver(at: Position, number: int, said: Said) -> None:
+    def deliver(at: Position, number: int, said: JsonReport) -> None:
         address.post({"alert": {"db": at.history, "tx": at.tx, **said}}, at, f"{at.history}-{source.view}-{at.tx}-{number}")
 
     return AlertDelivery(source, deliver)
@@ -146,7 +146,7 @@ def alertmanager(source: AlertSource, target: str, options: Mapping[str, Any]) -
     address = Webhook(source, target.rstrip("/") + "/api/v2/alerts", options)
     alert, columns = source.alert, source.declaration.columns
 
-    def deliver(at: Position, number: int, said: Said) -> None:
+    def deliver(at: Position, number: int, said: JsonReport) -> None:
         now = datetime.fromtimestamp(said["at"], UTC)
         labels = {"alertname": alert.name} | ({"severity": said["severity"]} if "severity" in said else {})
         labels |= {columns[place]: _text(said["row"][place]) for place in alert.key}
@@ -167,7 +167,7 @@ def file(source: AlertSource, target: str, options: Mapping[str, Any]) -> Delive
     check_options("file", options, ())
     path = Path(target)
 
-    def deliver(at: Position, number: int, said: Said) -> None:
+    def deliver(at: Position, number: int, said: JsonReport) -> None:
         line = json.dumps({"tx": at.tx, **said}, ensure_ascii=False) + "\n"
         try:
             written = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -190,7 +190,7 @@ class CallableDelivery(AlertDelivery):
         self.at: Position | None = None
         self.finished = (-1, 0)
 
-        def deliver(at: Position, number: int, said: Said) -> None:
+        def deliver(at: Position, number: int, said: JsonReport) -> None:
             try:
                 call({"tx": at.tx, **said})
             except Exception as reason:

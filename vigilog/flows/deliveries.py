@@ -15,7 +15,7 @@ from vigilog.core.extras import SPARK
 from vigilog.core.rows import json_rows
 from vigilog.core.secrets import without_secrets
 from vigilog.engine.places import from_environment
-from vigilog.flows.sinks import Change, Delivery, Position, Rows, Source
+from vigilog.flows.sinks import Changeset, Delivery, Position, Rows, SinkSource
 from vigilog.spark.feeds import Feed, Part
 
 
@@ -27,7 +27,7 @@ class ParquetFeed:
 
     begins_anew = False
 
-    def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, source: SinkSource, target: str, options: Mapping[str, Any]) -> None:
         check_options("parquet", options, ())
         self.source = source
         self.feed = Feed(target, source.declaration.columns, source.declaration.types)
@@ -45,7 +45,7 @@ class ParquetFeed:
         self.feed.write(_whole(at.history), [Part(at.tx, "insert", rows)])
         self._note(at)
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+    def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
         begun = (self.source.noted() or {}).get("until")
         if begun is not None and begun > since.tx:  # a delivery was interrupted: the same again
             until = Position(since.history, begun)
@@ -56,11 +56,11 @@ class ParquetFeed:
             self.feed.write(f"{since.history}-{since.tx + 1:012d}-{until.tx:012d}", parts)
         return self._note(until)
 
-    def _parts(self, change: Change) -> list[Part]:
+    def _parts(self, change: Changeset) -> list[Part]:
         if change.large:
             located = self.source.db.store.located
             kinds = {"minus": "delete", "plus": "insert"}
-            return [Part(change.tx, kinds[kind], located(said["location"])) for kind, said in sorted(change.said.items())]
+            return [Part(change.tx, kinds[kind], located(part["location"])) for kind, part in sorted(change.entry.items())]
         plus, minus = self.source.delta(change).ordered
         return [Part(change.tx, "delete", minus), Part(change.tx, "insert", plus)]
 
@@ -78,7 +78,7 @@ class Table:
 
     begins_anew = True
 
-    def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, source: SinkSource, target: str, options: Mapping[str, Any]) -> None:
         SPARK.need("a table of a database is written by Spark")
         from vigilog.spark.tables import KeptTable
 
@@ -97,7 +97,7 @@ class Table:
     def whole(self, at: Position, rows: Rows) -> None:
         self.table.replace(rows, (at.history, at.tx))
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+    def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
         if any(change.large for change in changes):
             with self.source.db.lock:
                 now = Position(since.history, self.source.db.tx)
@@ -119,7 +119,7 @@ class Webhook:
 
     begins_anew = False
 
-    def __init__(self, source: Source, target: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, source: SinkSource, target: str, options: Mapping[str, Any]) -> None:
         check_options("webhook", options, ("headers", "timeout"))
         self.source = source
         self.address = urlsplit(from_environment(target))
@@ -139,16 +139,16 @@ class Webhook:
         self._post("snapshot", at, {"rows": json_rows(self.source.declaration.types, rows)})
         self._note(at)
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+    def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
         for change in changes:
             at = Position(since.history, change.tx)
             self._post("change", at, self._said(change))
             self._note(at)
         return self._note(until) if not changes else until
 
-    def _said(self, change: Change) -> dict[str, Any]:
+    def _said(self, change: Changeset) -> dict[str, Any]:
         if change.large:
-            return {"large": {kind: part["rows"] for kind, part in change.said.items()}}
+            return {"large": {kind: part["rows"] for kind, part in change.entry.items()}}
         types, delta = self.source.declaration.types, self.source.delta(change)
         said: dict[str, Any] = {name: json_rows(types, rows) for name, rows in zip(("plus", "minus"), delta.ordered, strict=True)}
         if key := self.source.db.program.keys.get(self.source.view):
@@ -198,4 +198,4 @@ def check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -
         raise UsageError(f"a {kind} sink has no option {unknown[0]}" + (f"; options are {', '.join(known)}" if known else ""))
 
 
-KINDS: dict[str, Callable[[Source, str, Mapping[str, Any]], Delivery]] = {"parquet": ParquetFeed, "jdbc": Table, "webhook": Webhook}
+KINDS: dict[str, Callable[[SinkSource, str, Mapping[str, Any]], Delivery]] = {"parquet": ParquetFeed, "jdbc": Table, "webhook": Webhook}

@@ -25,15 +25,15 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0  # seconds between two tries
 
 
 @dataclass(frozen=True)
-class Change:
+class Changeset:
     """What a view gained and lost in one transaction: its rows, or, if they are many, where Spark wrote them."""
 
     tx: int
-    said: ChangeEntry
+    entry: ChangeEntry
 
     @property
     def large(self) -> bool:
-        return any(isinstance(part, dict) and "location" in part for part in self.said.values())
+        return any(isinstance(part, dict) and "location" in part for part in self.entry.values())
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class Delivery(Protocol):
     def whole(self, at: Position, rows: Rows) -> None:
         """Delivers the whole view, and notes its position."""
 
-    def changes(self, since: Position, until: Position, changes: Sequence[Change]) -> Position:
+    def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
         """Delivers what came after a position, up to another, and notes that; gives the position reached, which may be another."""
 
 
-class Source:
+class SinkSource:
     """What a sink needs of the database: one view of it, and a place for its position."""
 
     def __init__(self, db: Home, view: str, name: str) -> None:
@@ -79,8 +79,8 @@ class Source:
     def is_far(self) -> bool:
         return self.db.store.is_far(self.view)
 
-    def delta(self, change: Change) -> Delta:
-        return self.db.book.delta(self.view, change.said)
+    def delta(self, change: Changeset) -> Delta:
+        return self.db.book.delta(self.view, change.entry)
 
     def noted(self) -> Any:
         with self.db.lock:
@@ -90,7 +90,7 @@ class Source:
         with self.db.lock, damage(self.db.file.path), self.db.writing():
             self.db.book.note_source(f"sink {self.name}", position)
 
-    def pending(self, since: Position) -> tuple[list[Change], Position]:
+    def pending(self, since: Position) -> tuple[list[Changeset], Position]:
         """The next changes after a position, and up to which transaction they are all."""
         db = self.db
         with db.lock, damage(db.file.path):
@@ -98,7 +98,7 @@ class Source:
                 raise DataError(f"{self.view} was declared anew or dropped; the sink {self.name} ends here", "columns")
             until = db.tx
             own = ((tx, said) for tx, view, said in db.book.log.changes(since.tx, until) if view == self.view)
-            found = [Change(tx, said) for tx, said in islice(own, MOST_CHANGES)]
+            found = [Changeset(tx, said) for tx, said in islice(own, MOST_CHANGES)]
         last = found[-1].tx if len(found) == MOST_CHANGES else until
         return found, Position(since.history, last)
 
@@ -106,7 +106,7 @@ class Source:
 class Sink:
     """A view whose changes are delivered in the background. `error` is why the last try failed; it is tried again unless the sink is not `active` any more."""
 
-    def __init__(self, source: Source, kind: str, delivery: Delivery, since: int | None) -> None:
+    def __init__(self, source: SinkSource, kind: str, delivery: Delivery, since: int | None) -> None:
         self.source, self.kind, self.delivery, self.since = source, kind, delivery, since
         self.view, self.name = source.view, source.name
         self.error: VigilogError | None = None
@@ -227,7 +227,7 @@ def made(db: Home, view: str, kind: str, target: str, name: str, since: int | No
 
     if kind not in KINDS:
         raise UsageError(f"there is no sink {kind}; there are {', '.join(KINDS)}")
-    source = Source(db, view, name)
+    source = SinkSource(db, view, name)
     if kind == "jdbc" and since is not None:
         raise UsageError("a table is kept equal to the whole view; it has no since")
     return Sink(source, kind, KINDS[kind](source, target, options), since)

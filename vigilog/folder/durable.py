@@ -48,10 +48,10 @@ from vigilog.folder.backup import backup
 from vigilog.folder.book import DEFINITION
 from vigilog.folder.definitions import changed_statements, defined, dropped
 from vigilog.folder.file_database import FileDatabase
-from vigilog.folder.large import Large, Way, default_warehouse
+from vigilog.folder.large import Large, LoadMode, default_warehouse
 from vigilog.folder.queries import Followable, Queries
 from vigilog.folder.reading.states import Question, Readers, State, affordable, reading
-from vigilog.folder.redefine import Definition
+from vigilog.folder.redefine import Redefinition
 from vigilog.folder.residency import SHARE, budget_of, size
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 CACHE_KIB = 500_000
 SMALL_FILE = 32 * 2**20  # bytes of text that are loaded faster than Spark starts
 
-Given = Mapping[str, Iterable[Row] | Place]
+Facts = Mapping[str, Iterable[Row] | Place]
 
 
 class Durable(FileDatabase):
@@ -87,7 +87,7 @@ class Durable(FileDatabase):
         self,
         folder: str | Path,
         program: Program | None = None,
-        facts: Given | None = None,
+        facts: Facts | None = None,
         *,
         strategy: str | None = None,
         budget: int | None = None,
@@ -120,7 +120,7 @@ class Durable(FileDatabase):
             raise
         self.timer.start()
 
-    def _open(self, program: Program | None, facts: Given, settings: Mapping[str, Any], *, define: bool) -> None:
+    def _open(self, program: Program | None, facts: Facts, settings: Mapping[str, Any], *, define: bool) -> None:
         known, written = self.kept_program()
         text, places = kept(program) if program else (known, written)
         if known and known != text and not define:
@@ -165,7 +165,7 @@ class Durable(FileDatabase):
             raise DataError(f"{self.folder} has snapshots in {before}; its warehouse cannot be another now", "warehouse")
         return f"{place}/{self.file.history}"
 
-    def _first_rows(self, made: Compiled, facts: Given) -> dict[str, Iterable[Row]]:
+    def _first_rows(self, made: Compiled, facts: Facts) -> dict[str, Iterable[Row]]:
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
         found: dict[str, Iterable[Row]] = {}
         look(facts.values())
@@ -249,7 +249,7 @@ class Durable(FileDatabase):
 
     def _redefine(self, program: Program) -> dict[str, Delta]:
         before = self.conditions
-        outcome = self.propose(Proposal(Definition(self, program), DEFINITION))
+        outcome = self.propose(Proposal(Redefinition(self, program), DEFINITION))
         self.warnings = self._violated(self.conditions.new_constraints(before))
         return outcome.deltas
 
@@ -499,11 +499,11 @@ class Durable(FileDatabase):
             files(place)  # what is not there is said before Spark starts
         return place
 
-    def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], way: Way, *, kind: str) -> Outcome:
+    def _change(self, relation: str, source: str | Path | Place, options: Mapping[str, str], way: LoadMode, *, kind: str) -> Outcome:
         place = self._place(relation, source, options)
         return self.trying.patiently(self.lock, lambda: self._changed(relation, place, way, kind))
 
-    def _changed(self, relation: str, place: Place, way: Way, kind: str) -> Outcome:
+    def _changed(self, relation: str, place: Place, way: LoadMode, kind: str) -> Outcome:
         with damage(self.file.path):
             if way in ("upsert", "delete_key") and relation not in self.program.keys:
                 raise DataError(f"{relation} has no key, which {way} goes by; declare one (.key)", "key")
@@ -528,7 +528,7 @@ class Durable(FileDatabase):
             gone = {name: list(self.rows(name) - some) for name, some in found.items()} if way == "equal" else {}
             return self.take({"delete": gone, "insert": rows}, kind=kind)
 
-    def _change_by_spark(self, relation: str, places: Sequence[Place], way: Way, kind: str) -> Outcome:
+    def _change_by_spark(self, relation: str, places: Sequence[Place], way: LoadMode, kind: str) -> Outcome:
         """The same on Spark: transactions for each optional column's relation, and then one for the relation itself. Of an upsert, first all that was known of its keys goes."""
         owner, *others = places
         for place in others:

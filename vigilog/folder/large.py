@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from vigilog.folder.durable import Durable
     from vigilog.spark.types import DataFrame
 
-Way = Literal[
+LoadMode = Literal[
     "add", "upsert", "delete_key", "equal"
 ]  # rows come; take the place of those with their key; are keys whose rows go; are all there is
 
@@ -55,7 +55,7 @@ LONG_TAIL = 200_000  # from so many changed rows since its snapshot on, a relati
 
 
 @dataclass(frozen=True)
-class Past:
+class FormerProgram:
     """A program that another has taken the place of, and those of its views that mean something else now: rows that are here, or frames on Spark."""
 
     compiled: Compiled
@@ -336,7 +336,7 @@ class Large:
         self,
         relation: str,
         wanted: Place,
-        way: Way,
+        way: LoadMode,
         *,
         kind: str,
         source: tuple[str, Any] | None = None,
@@ -384,7 +384,7 @@ class Large:
         return self._frame(name) if self.is_far(name) else self.db.told_rows(name)
 
     @surviving()
-    def redefined(self, past: Past, name: str, resources: ExitStack) -> Part:
+    def redefined(self, past: FormerProgram, name: str, resources: ExitStack) -> Part:
         """What a change of definitions did to a view. What is on Spark lasts as long as the resources."""
         was, lost = past.views.get(name), past.compiled.plain.relations.get(name)
         now = self.seen(name) if name in self.db.compiled.told else None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from vigilog.folder.durable import Durable
 
 PREFIX = "query_"
-Known = tuple[str, int]
+QueryVersion = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Queries:
         self.db = db
         self.allowance = Allowance()
         self.without: frozenset[str] = frozenset()  # what is left out of a transaction that is not kept
-        self.tried: dict[str, Known] = {}
+        self.tried: dict[str, QueryVersion] = {}
         self.listeners: list[Callable[[TooDear], None]] = []
 
     @property
@@ -71,13 +71,13 @@ class Queries:
         return self.db.compiled.queries
 
     @property
-    def known(self) -> dict[str, Known]:
+    def known(self) -> dict[str, QueryVersion]:
         """The text of each query's view, and the transaction since which it is followed."""
         with self.db.lock:
             said = self.db.file.get("queries", "{}")
             return {name: (text, since) for name, (text, since) in json.loads(said).items()} | self.tried
 
-    def _write(self, queries: dict[str, Known]) -> None:
+    def _write(self, queries: dict[str, QueryVersion]) -> None:
         self.tried = {name: query for name, query in self.tried.items() if name in queries}
         self.db.file.put("queries", json.dumps({name: query for name, query in queries.items() if name not in self.tried}))
 
@@ -122,7 +122,7 @@ class Queries:
         if len(left) < len(known):
             self._change(left, self.tried)
 
-    def _change(self, queries: dict[str, Known], tried: dict[str, Known]) -> None:
+    def _change(self, queries: dict[str, QueryVersion], tried: dict[str, QueryVersion]) -> None:
         """Goes on with other queries, or, if that fails, with these."""
         before, self.tried = self.tried, tried
         try:

@@ -14,7 +14,7 @@ from vigilog.core.values import Row, Type
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.proposal import Settle
 from vigilog.engine.transaction import Transaction, check_keys, net_changes
-from vigilog.folder.large import Past
+from vigilog.folder.large import FormerProgram
 from vigilog.language.program import Program
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Definition:
+class Redefinition:
     """Another program for a data folder. Nothing fires: what views gain and lose by it has not happened to anything."""
 
     db: Durable
@@ -33,7 +33,7 @@ class Definition:
         db, made = self.db, self.db.compile(self.program)
         old, new = db.compiled.fingerprints(), made.fingerprints()
         carried = _carried(db, made)
-        past = Past(db.compiled, {name: db.store.seen(name) for name in db.compiled.told if new.get(name) != old[name]})
+        past = FormerProgram(db.compiled, {name: db.store.seen(name) for name in db.compiled.told if new.get(name) != old[name]})
         asked = {name: db.queries.seen(name) for name in sorted(made.queries & db.compiled.queries) if new[name] != old[name]}
         wish, enforced = _stated(db.compiled, made, carried.keys()), {name: key for name, key in db.program.keys.items() if name in db.base}
         with db.swapping(keep=keep), ExitStack() as resources:

@@ -11,7 +11,7 @@ vigilog.core.errors.DataError: this is no question: Expected `int` >= 0 - at `$.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -28,21 +28,21 @@ class Refused(Struct, frozen=True):
 # -- transactions
 
 
-Told = Row | dict[str, Any]  # a row in the order of its columns, or by their names
+RowWritten = Row | dict[str, Any]  # a row in the order of its columns, or by their names
 
 
 class Update(Struct, frozen=True, forbid_unknown_fields=True):
-    old: Told
-    new: Told
+    old: RowWritten
+    new: RowWritten
 
 
 class Transaction(Struct, frozen=True, forbid_unknown_fields=True):
     """What is done to base relations, each with its rows."""
 
-    insert: dict[str, list[Told]] | UnsetType = UNSET
-    delete: dict[str, list[Told]] | UnsetType = UNSET
-    upsert: dict[str, list[Told]] | UnsetType = UNSET
-    delete_key: dict[str, list[Told]] | UnsetType = UNSET
+    insert: dict[str, list[RowWritten]] | UnsetType = UNSET
+    delete: dict[str, list[RowWritten]] | UnsetType = UNSET
+    upsert: dict[str, list[RowWritten]] | UnsetType = UNSET
+    delete_key: dict[str, list[RowWritten]] | UnsetType = UNSET
     update: dict[str, list[Update]] | UnsetType = UNSET
     refresh: list[str] | UnsetType = UNSET  # domains that are asked anew
     withdraw: list[int] | UnsetType = UNSET  # updates of views that are taken back
@@ -72,24 +72,6 @@ class Receipt(Struct, frozen=True, omit_defaults=True):
     warnings: list[str] = []
 
 
-class Addressee(Struct, frozen=True):
-    """A subscription, and what it would be sent."""
-
-    id: int
-    name: str | None
-    views: dict[str, Sides]
-
-
-class Preview(Struct, frozen=True, omit_defaults=True):
-    """What a dry run answers."""
-
-    tx: Position
-    views: dict[str, Sides]
-    subscriptions: list[Addressee]
-    alerts: list[dict[str, Any]] = []
-    triggered: dict[str, Triggered] = {}
-
-
 class NamedModified(Struct, frozen=True):
     old: dict[str, Any]
     new: dict[str, Any]
@@ -103,18 +85,23 @@ class NamedSides(Struct, frozen=True):
     modified: list[NamedModified] | UnsetType = UNSET
 
 
-class NamedAddressee(Struct, frozen=True):
+Told = TypeVar("Told", Sides, NamedSides)
+
+
+class Addressee(Struct, Generic[Told], frozen=True):
+    """A subscription, and what it would be sent."""
+
     id: int
     name: str | None
-    views: dict[str, NamedSides]
+    views: dict[str, Told]
 
 
-class NamedPreview(Struct, frozen=True, omit_defaults=True):
-    """What a dry run answers with `rows=objects`; what alerts and triggers say has arrays."""
+class Preview(Struct, Generic[Told], frozen=True, omit_defaults=True):
+    """What a dry run answers; with `rows=objects`, what alerts and triggers say has arrays all the same."""
 
     tx: Position
-    views: dict[str, NamedSides]
-    subscriptions: list[NamedAddressee]
+    views: dict[str, Told]
+    subscriptions: list[Addressee[Told]]
     alerts: list[dict[str, Any]] = []
     triggered: dict[str, Triggered] = {}
 
@@ -207,7 +194,7 @@ class NamedRowset(Struct, frozen=True):
     rows: list[dict[str, Any]]
 
 
-class Change(Struct, frozen=True):
+class LoggedChange(Struct, frozen=True):
     """What one transaction changed in a view."""
 
     tx: Position

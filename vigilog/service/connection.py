@@ -19,7 +19,7 @@ from vigilog.service.background import Mistake
 from vigilog.service.clients import tool_of
 from vigilog.service.gate import Gate
 from vigilog.service.hub import Hub
-from vigilog.service.subscription import Gone, Subscription
+from vigilog.service.subscription import ClientGone, Subscription
 from vigilog.service.wire import FRAMES, frame
 
 GONE = (WebSocketDisconnect, ClientDisconnected, ConnectionError, RuntimeError)  # the client, in the words of the layers below
@@ -56,7 +56,7 @@ class Connection:
                 for message in data.decode().rstrip().split("\n"):
                     await self.socket.send_text(message)
         except GONE:
-            raise Gone from None
+            raise ClientGone from None
 
     async def say(self, kind: str, said: Any, id: Id | None = None) -> None:
         await self.send(self.form(kind, write(said), id))
@@ -81,7 +81,7 @@ class Connection:
                 if (code := await self._take(data)) is not None:
                     await self._close(code)
                     break
-        except Gone:
+        except ClientGone:
             pass
         finally:
             self.hub.connections.discard(self)
@@ -106,7 +106,7 @@ class Connection:
             return TOO_BIG
         try:
             await self._do(read_client(data))
-        except Gone:
+        except ClientGone:
             raise
         except Exception as mistake:
             if not isinstance(mistake, VigilogError):
@@ -169,7 +169,7 @@ class Connection:
         for subscription, task in list(self.running.values()):
             subscription.finish()
             await asyncio.wait([task])
-            with suppress(Gone):
+            with suppress(ClientGone):
                 await self.say("closing", await subscription.where(), subscription.id)
         await self._close(RESTART)
 

@@ -25,7 +25,7 @@ from vigilog.core.errors import DataError, VigilogError, did_you_mean
 from vigilog.core.reports import ALERT, outbox_entry
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Type
-from vigilog.engine.asking import Asked, Unanswered
+from vigilog.engine.asking import Inquiry, Unanswered
 from vigilog.engine.compiled import Compiled
 from vigilog.engine.nested import shape_of
 from vigilog.engine.outcome import Outcome
@@ -135,7 +135,7 @@ class Hub:
 
     async def _write(self, work: Callable[..., T], *args: Any) -> T:
         """What needs a source's answer is taken back, and done again when that is here: meanwhile others write."""
-        asked = Asked()
+        asked = Inquiry()
 
         def tried() -> T:
             with self.db.trying.lending(asked):

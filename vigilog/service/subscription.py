@@ -38,7 +38,7 @@ CHUNK = 256 * 1024  # bytes that are handed to a connection at once
 Words = tuple[str, str, Manner]  # what the words of a change depend on: the outlet's kind, precision, how rows are told
 
 
-class Gone(Exception):
+class ClientGone(Exception):
     """The client is."""
 
 
@@ -194,7 +194,7 @@ class Subscription:
                     self.busy = True
         except VigilogError as reason:
             self.end(reason)
-        except Gone:
+        except ClientGone:
             self.end()
             return
         except Exception as reason:
@@ -204,7 +204,7 @@ class Subscription:
                 self.timer.cancel()
             self.hub.leave(self)
         if self.error:
-            with suppress(Gone):
+            with suppress(ClientGone):
                 await self._say("error", ErrorBody.of(self.error))
 
     async def _begin(self) -> None:

@@ -23,7 +23,7 @@ from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.engine.nested import shape_of
 from vigilog.folder.reading.states import bound_columns
-from vigilog.protocol.calls import ARROW, Change, NamedChange, NamedRowset, Objects, Rowset, View, ViewList
+from vigilog.protocol.calls import ARROW, LoggedChange, NamedChange, NamedRowset, Objects, Rowset, View, ViewList
 from vigilog.protocol.messages import MOST, Column, Id, Qos, Subscribe, write
 from vigilog.service.access import Rights
 from vigilog.service.answers import Answer, first_answer
@@ -170,7 +170,7 @@ def views(context: Context) -> APIRouter:
         finally:
             answer.close()
 
-    @router.get("/views/{view}/changes/{tx}", responses=answers(Change, NamedChange, also=ARROW))
+    @router.get("/views/{view}/changes/{tx}", responses=answers(LoggedChange, NamedChange, also=ARROW))
     async def changed(
         request: Request,
         view: str,
@@ -189,13 +189,13 @@ def views(context: Context) -> APIRouter:
             return StreamingResponse(_stream(table, tx), media_type=ARROW)
         return answered(await hub.read(_change, view, bind, tx, skip, Manner(integers, rows)))
 
-    def _change(view: str, bind: dict[str, Any], tx: int, skip: int, manner: Manner) -> Change | NamedChange:
+    def _change(view: str, bind: dict[str, Any], tx: int, skip: int, manner: Manner) -> LoggedChange | NamedChange:
         part, declaration = hub.part(view, bind), db.program.relations[view]
         if view in db.program.constrained:
-            return Change(tx, *(fact_rows(declaration.args, rows) for rows in hub.outbox.change(view, tx).values()))
+            return LoggedChange(tx, *(fact_rows(declaration.args, rows) for rows in hub.outbox.change(view, tx).values()))
         columns, types = declaration.columns[skip:], declaration.types[skip:]
         plus, minus = (manner.told(columns, types, [row[skip:] for row in part.of(rows)]) for rows in hub.outbox.change(view, tx).values())
-        return Change(tx, plus, minus) if manner.rows == "arrays" else NamedChange(tx, list(plus), list(minus))
+        return LoggedChange(tx, plus, minus) if manner.rows == "arrays" else NamedChange(tx, list(plus), list(minus))
 
     @router.get(
         "/changes", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}, openapi_extra=CHANGES

@@ -9,8 +9,8 @@ from itertools import count
 from typing import assert_never
 
 from vigilog.core.values import Row, Value
-from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
-from vigilog.executors.embedded.statements import Source
+from vigilog.executors.embedded.demand import DemandMachine, OverBudget, RoundPlan
+from vigilog.executors.embedded.statements import TableSource
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language import syntax
 from vigilog.language.goal import Goal, goal_of
@@ -44,7 +44,7 @@ class Asker:
 
     def __init__(self, program: Program, stored: Iterable[str], tables: Tables, rows: Mapping[str, int]) -> None:
         self.program, self.stored, self.tables, self.sizes = program, frozenset(stored), tables, rows
-        self.machines: dict[Form, tuple[DemandMachine, Plan, str] | None] = {}
+        self.machines: dict[Form, tuple[DemandMachine, RoundPlan, str] | None] = {}
         self.derived = self.rounds = 0
         self.budget: int | None = None  # how many rows one answer may derive
 
@@ -80,7 +80,7 @@ class Asker:
                 found.update(self.answers(goal_of(self.program, relation, others), NEAR))
         return found
 
-    def _prepared(self, form: Form) -> tuple[DemandMachine, Plan, str] | None:
+    def _prepared(self, form: Form) -> tuple[DemandMachine, RoundPlan, str] | None:
         """What answers goals of a form; None if none of them can hold. Those used last are kept."""
         if form in self.machines:
             self.machines[form] = self.machines.pop(form)
@@ -90,13 +90,13 @@ class Asker:
                 self._forget(next(iter(self.machines)))
         return self.machines[form]
 
-    def _prepare(self, form: Form) -> tuple[DemandMachine, Plan, str] | None:
+    def _prepare(self, form: Form) -> tuple[DemandMachine, RoundPlan, str] | None:
         relation, asking = form.declaration.relation, with_goal(self.program, form.declaration, form.rule)
         if len(asking.rules) == len(self.program.rules):
             return None
         asked = magic(asking, [(relation, form.pattern)], self.stored)
         derived = {rule.head.relation for rule in asking.rules} - self.stored
-        sources = {name: Source(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}
+        sources = {name: TableSource(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}
         machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
         question = asked.questions[relation, form.pattern]
         return machine, machine.plan([question], self.sizes), question

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from vigilog.executors.embedded.demand import DemandMachine
-from vigilog.executors.embedded.statements import Work, in_both_states
+from vigilog.executors.embedded.statements import WorkTables, in_both_states
 from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.language.program import Program
 from vigilog.language.syntax import Atom
@@ -19,7 +19,7 @@ from vigilog.planning.select import Choice, select
 from vigilog.rewriting.maintenance.counting import bindings
 from vigilog.rewriting.maintenance.external import external
 from vigilog.rewriting.maintenance.plan import ComponentPlan
-from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.states import Direction
 from vigilog.rewriting.naming import Naming
 
 TURN = quote("turn of proofs")  # by how much the number of proofs of a row changes; no column of a program is called that
@@ -29,7 +29,7 @@ class Counter:
     """The numbers of proofs of one relation that is not recursive; everything it reads is a table. They are the last column of the relation beside it."""
 
     def __init__(
-        self, plan: ComponentPlan, program: Program, tables: Tables, rows: Mapping[str, int], work: Work, filled: set[str]
+        self, plan: ComponentPlan, program: Program, tables: Tables, rows: Mapping[str, int], work: WorkTables, filled: set[str]
     ) -> None:
         (self.relation,) = plan.component.relations
         self.tables, self.layout, self.rows, self.work, self.filled = tables, tables.layout, rows, work, filled
@@ -97,7 +97,7 @@ class Counter:
         self.tables.execute(self.add_up)
         self.tables.execute(self.clear)
 
-    def maintain(self) -> dict[str, Change]:
+    def maintain(self) -> dict[str, Direction]:
         """Brings the relation and its numbers up to date; gives its change."""
         self.machine.run(self.plan, [name for name in self.inputs if self.machine.sources[name].table in self.filled], self.filled)
         change = self._count()
@@ -120,16 +120,16 @@ class Counter:
         for sql in (self.add_up, self.lose, self.gain, self.drop, self.put_in, self.clear):
             self.tables.execute(sql)
 
-    def _count(self) -> Change:
+    def _count(self) -> Direction:
         """Counts what came and what went; the net change of the relation is in its tables of changes."""
         execute = self.tables.execute
         touched = sum(execute(sql, parameters).rowcount for name, sql, parameters in self.given if self.machine.sizes.get(name))
         if not touched:
-            return Change(lost=False, gained=False)
+            return Direction(lost=False, gained=False)
         execute(self.add_up)
         lost, gained = execute(self.lose).rowcount, execute(self.gain).rowcount
         execute(self.drop)
         if gained:
             execute(self.put_in)
         execute(self.clear)
-        return Change(lost > 0, gained > 0)
+        return Direction(lost > 0, gained > 0)

@@ -17,7 +17,7 @@ from vigilog.core.errors import Stopped
 from vigilog.core.rows import converted
 from vigilog.core.values import Row, Type
 from vigilog.executors.embedded.concerned import MANY, Concerned, wanted_constant
-from vigilog.executors.embedded.statements import Source, Statement, WorkLayout, compiled, serve
+from vigilog.executors.embedded.statements import Statement, TableSource, WorkLayout, compiled, serve
 from vigilog.executors.embedded.tables import Tables, TooLarge, quote
 from vigilog.language.parts import atoms
 from vigilog.language.program import Program
@@ -35,7 +35,7 @@ class OverBudget(Stopped):
     """More rows were derived than allowed."""
 
 
-Plan = list[
+RoundPlan = list[
     dict[str, list[tuple[Statement, bool]]]
 ]  # by rank and by relation: what is to be done when rows come there, and whether only with those
 
@@ -51,7 +51,7 @@ class DemandMachine:
         program: Program,
         levels: Mapping[str, int],
         tables: Tables,
-        sources: Mapping[str, Source],
+        sources: Mapping[str, TableSource],
         inputs: Iterable[str] = (),
         told: Iterable[str] = (),
     ) -> None:
@@ -73,7 +73,7 @@ class DemandMachine:
         self.reading: dict[str, tuple[str, list[Any] | None]] = {}
         self.clearing: dict[str, str] = {}
 
-    def plan(self, start: Iterable[str], rows: Mapping[str, int]) -> Plan:
+    def plan(self, start: Iterable[str], rows: Mapping[str, int]) -> RoundPlan:
         """What is to be done for rows of each relation, by rank, when rows come to the relations in `start`. It makes tables and indexes, so it is no part of a transaction."""
         reached = set(start)
         live: list[tuple[Rule, int]] = []
@@ -85,7 +85,7 @@ class DemandMachine:
         for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
             if relation not in self.transient.relations:
                 self._create(relation)
-        found: Plan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
+        found: RoundPlan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
         concerned: dict[tuple[int, str], Concerned] = {}
         for rule, rank in live:
             for place, atom in self._places(rule):
@@ -115,7 +115,7 @@ class DemandMachine:
         values = ((column, [value for (value,) in self.tables.cursor.execute(text)]) for column, text in index.texts.items())
         return list(index.among(values))
 
-    def warm(self, plan: Plan) -> None:
+    def warm(self, plan: RoundPlan) -> None:
         """Lets SQLite compile the statements of a plan, by running them over nothing."""
         for relations in plan:
             for statements in relations.values():
@@ -133,7 +133,9 @@ class DemandMachine:
         self.tables.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", stored)
         self.sizes[relation] = self.sizes.get(relation, 0) + self.tables.connection.total_changes - before
 
-    def run(self, plan: Plan, filled: Iterable[str] = (), changed: Collection[str] = (), needed: Collection[str] | None = None) -> None:
+    def run(
+        self, plan: RoundPlan, filled: Iterable[str] = (), changed: Collection[str] = (), needed: Collection[str] | None = None
+    ) -> None:
         """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`; of what is not `needed` nothing. The tables `changed` have rows."""
         sizes, cursor, statements = self.sizes, self.tables.cursor, 0
         for relation in filled:
@@ -209,7 +211,7 @@ class DemandMachine:
                 self.sizes[difference.told] = len(found)
                 self.derived += len(found)
 
-    def _found(self, plan: Plan, target: str, number: int, open_: list[set[str]]) -> None:
+    def _found(self, plan: RoundPlan, target: str, number: int, open_: list[set[str]]) -> None:
         """Notes that rows have come, and who is to read them."""
         self.sizes[target] = size = self.sizes.get(target, 0) + number
         self.derived += number

@@ -12,7 +12,7 @@ from typing import Any
 
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
-from vigilog.executors.embedded.statements import Statement, Work, WorkLayout, in_both_states
+from vigilog.executors.embedded.statements import Statement, WorkLayout, WorkTables, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, quote
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.language.strata import components
@@ -25,7 +25,7 @@ from vigilog.rewriting.maintenance.alone import read_alone, turned_alone, value_
 from vigilog.rewriting.maintenance.external import external
 from vigilog.rewriting.maintenance.group import EXTREMES, Cells
 from vigilog.rewriting.maintenance.plan import GroupPlan
-from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.states import Direction
 from vigilog.rewriting.maintenance.turning import Columns, aligned, gathered, read, turned, values, written
 
 AtHand = dict[str, tuple[list[Cells], list[Cells]]]  # the rows, as they are stored, that relations have lost and gained
@@ -85,7 +85,7 @@ class GroupKeeper:
         plan: GroupPlan,
         tables: Tables,
         sizes: Mapping[str, int],
-        work: Work,
+        work: WorkTables,
         filled: set[str],
         unread: Collection[str] = (),
         at_hand: AtHand | None = None,
@@ -162,7 +162,7 @@ class GroupKeeper:
 
     # -- changes
 
-    def maintain(self) -> dict[str, Change]:
+    def maintain(self) -> dict[str, Direction]:
         """Brings the groups up to date with changes of what they are derived from; gives the changes of what rules read of them."""
         self.derived = self.rounds = 0
         filled = [] if self.machine is None else [name for name in self.inputs if self.machine.sources[name].table in self.filled]
@@ -243,7 +243,7 @@ class GroupKeeper:
         columns = read(self.group, [row[width:] for row in rows])
         return dict(zip([row[:width] for row in rows], zip(*columns, strict=True), strict=True))
 
-    def _turn(self, gone: Groups, came: Groups) -> dict[str, Change]:
+    def _turn(self, gone: Groups, came: Groups) -> dict[str, Direction]:
         """Gives groups their new state; and their new values, where these are others."""
         group, width = self.group, self.group.keys
         updates, inserts, deletes, minus, plus = [], [], [], [], []
@@ -295,7 +295,7 @@ class GroupKeeper:
         now = turned(group, keys, before, aligned(group, keys, gone), aligned(group, keys, came), self._next)
         return zip(keys, states, written(group, now), self._values(before), self._values(now), strict=True)
 
-    def _pass_on(self, minus: list[Cells], plus: list[Cells], paired: list[Cells]) -> dict[str, Change]:
+    def _pass_on(self, minus: list[Cells], plus: list[Cells], paired: list[Cells]) -> dict[str, Direction]:
         """Changes the values; `paired` are the new ones of groups that had others, with the row before. If no rule reads what they were, they change at once."""
         relation, many = self.group.aux.relation, self.tables.connection.executemany
         if relation in self.unread:
@@ -305,18 +305,18 @@ class GroupKeeper:
                 many(self.take_out, minus)
                 many(self.put_in, plus)
             self.at_hand[relation] = minus, plus
-            return {relation: Change(bool(minus), bool(plus))} if minus or plus else {}
+            return {relation: Direction(bool(minus), bool(plus))} if minus or plus else {}
         if plus:
             many(self.put_in, plus)
         return self._list(relation, minus, plus)
 
-    def _list(self, relation: str, minus: Sequence[Cells], plus: Sequence[Cells]) -> dict[str, Change]:
+    def _list(self, relation: str, minus: Sequence[Cells], plus: Sequence[Cells]) -> dict[str, Direction]:
         """Lists what a relation lost and gained; what is lost leaves it when the transaction ends."""
         for kind, rows in (("minus", minus), ("plus", plus)):
             if rows:
                 self.tables.connection.executemany(self.lists[relation, kind], rows)
                 self.filled.add(self.work(relation, kind))
-        return {relation: Change(bool(minus), bool(plus))} if minus or plus else {}
+        return {relation: Direction(bool(minus), bool(plus))} if minus or plus else {}
 
     def _states(self, keys: Iterable[Cells]) -> dict[Cells, Cells]:
         """The states that groups have, those that are not empty."""

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from vigilog.executors.embedded.statements import Source, Statement, Work, WorkLayout, compiled, in_both_states, serve
+from vigilog.executors.embedded.statements import Statement, TableSource, WorkLayout, WorkTables, compiled, in_both_states, serve
 from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.language.program import Program
 from vigilog.planning.best import worse_than
 from vigilog.planning.order import Search
 from vigilog.rewriting.maintenance.plan import ComponentPlan
 from vigilog.rewriting.maintenance.rules import Variant
-from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.states import Direction
 
 LISTS = ("minus", "plus", "candidate", "recent")
 
@@ -46,7 +46,7 @@ class ImprovedComponent:
     """The relations of a component. `work(relation, kind)` names the lists of what comes and goes; `filled` are those of all relations that have rows."""
 
     def __init__(
-        self, plan: ComponentPlan, program: Program, tables: Tables, sizes: Mapping[str, int], work: Work, filled: set[str]
+        self, plan: ComponentPlan, program: Program, tables: Tables, sizes: Mapping[str, int], work: WorkTables, filled: set[str]
     ) -> None:
         self.plan, self.component, self.tables, self.sizes, self.filled = plan, plan.component, tables, sizes, filled
         self.names = {(name, kind): work(name, kind) for name in self.component.relations for kind in LISTS}
@@ -67,7 +67,7 @@ class ImprovedComponent:
         self.settling = {name: self._settling(name) for name in self.component.relations}
         self.derived = self.rounds = 0
 
-    def maintain(self) -> dict[str, Change]:
+    def maintain(self) -> dict[str, Direction]:
         """Brings the relations up to date with changes of what they read; gives their own."""
         self.derived = self.rounds = 0
         self._lose()
@@ -78,7 +78,7 @@ class ImprovedComponent:
         for name in self.component.relations:
             self.tables.execute(f"DELETE FROM {self._table(name, 'recent')}")
             self.filled.discard(self.names[name, "recent"])
-            change = Change(self._note(name, "minus"), self._note(name, "plus"))
+            change = Direction(self._note(name, "minus"), self._note(name, "plus"))
             if change.lost or change.gained:
                 found[name] = change
         return found
@@ -159,14 +159,14 @@ class ImprovedComponent:
     def _table(self, relation: str, kind: str) -> str:
         return quote(self.names[relation, kind])
 
-    def _layout(self, program: Program, work: Work) -> WorkLayout:
+    def _layout(self, program: Program, work: WorkTables) -> WorkLayout:
         states = self.plan.states
         sources = in_both_states(states, self.tables, work)
         for relation in self.component.relations:  # what is new is put in after all that reads what was
             table = self.tables.layout.tables[relation]
-            sources[relation] = Source(relation, table)
-            sources[states[relation].lost] = Source(relation, self.names[relation, "minus"])
-            sources[states[relation].gained] = Source(relation, self.names[relation, "recent"])
+            sources[relation] = TableSource(relation, table)
+            sources[states[relation].lost] = TableSource(relation, self.names[relation, "minus"])
+            sources[states[relation].gained] = TableSource(relation, self.names[relation, "recent"])
         declarations = [replace(program.relations[source.relation], relation=name) for name, source in sources.items()]
         return WorkLayout(replace(program, declarations=tuple(declarations), rules=()), self.tables, sources, self.tables.label())
 

@@ -21,7 +21,7 @@ from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.grouped import AtHand, GroupKeeper
 from vigilog.executors.embedded.keepers import KEEPERS, Keeper
-from vigilog.executors.embedded.statements import Work, in_both_states
+from vigilog.executors.embedded.statements import WorkTables, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, among, quote
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
@@ -29,7 +29,7 @@ from vigilog.language.strata import components
 from vigilog.rewriting.maintenance.columns import Reading
 from vigilog.rewriting.maintenance.external import External
 from vigilog.rewriting.maintenance.plan import ComponentPlan, GroupPlan, Plan
-from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.states import Direction
 from vigilog.rewriting.program.relevant import relevant
 
 CHANGE = ("minus", "plus")
@@ -57,7 +57,7 @@ class Maintainer:
         self.plan, self.tables, self.layout = plan, tables, tables.layout
         self.label = tables.label()
         self.places = {name: place for place, name in enumerate(plan.told)}
-        self.changed: dict[str, Change] = {}
+        self.changed: dict[str, Direction] = {}
         self.filled: set[str] = set()  # the tables of changes that have rows
         self.few: dict[str, list[tuple[Any, ...]]] = {}  # rows to be deleted one by one
         self.derived = self.rounds = 0
@@ -262,7 +262,7 @@ class Maintainer:
     def _apply_base(self, relation: str, delta: Delta) -> None:
         """Puts a change into the tables of changes, and what comes into the relation; sorted, because rows that lie side by side change faster. What no rule reads in both states is changed at once."""
         statements, many = self.statements[relation], self.tables.connection.executemany
-        self.changed[relation] = Change(bool(delta.minus), bool(delta.plus))
+        self.changed[relation] = Direction(bool(delta.minus), bool(delta.plus))
         if relation in self.unread:
             minus, plus = (sorted(self.tables.encoded(relation, rows)) for rows in (delta.minus, delta.plus))
             if minus:
@@ -341,7 +341,7 @@ def _moved(delta: Delta, places: tuple[int, ...]) -> Delta:
 class ExternalViews:
     """Views that are not stored: their changes are found on demand."""
 
-    def __init__(self, external: External, tables: Tables, work: Work, rows: Mapping[str, int], wanted: Iterable[str]) -> None:
+    def __init__(self, external: External, tables: Tables, work: WorkTables, rows: Mapping[str, int], wanted: Iterable[str]) -> None:
         self.external = external
         states = {name: external.states[name] for name in external.tables}
         self.inputs = {

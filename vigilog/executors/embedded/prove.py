@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from vigilog.executors.embedded.demand import DemandMachine, OverBudget, Plan
-from vigilog.executors.embedded.statements import Source, Work
+from vigilog.executors.embedded.demand import DemandMachine, OverBudget, RoundPlan
+from vigilog.executors.embedded.statements import TableSource, WorkTables
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language.parts import atoms
 from vigilog.language.program import Program
@@ -29,7 +29,7 @@ class Prover:
     """Proofs of rows of one recursive component, from what is below it and its own rules."""
 
     def __init__(
-        self, program: Program, component: Component, tables: Tables, rows: Mapping[str, int], work: Work, filled: Collection[str]
+        self, program: Program, component: Component, tables: Tables, rows: Mapping[str, int], work: WorkTables, filled: Collection[str]
     ) -> None:
         self.tables, self.filled = tables, filled
         own = replace(program, rules=component.rules)
@@ -38,10 +38,10 @@ class Prover:
         goals = [(relation, pattern) for relation, patterns in self.patterns.items() for pattern in patterns]
         asked = magic(own, goals)
         below = {atom.relation for rule in component.rules for atom, _ in atoms(rule.body)} - set(component.relations)
-        sources = {name: Source(name, tables.layout.tables[name], work(name, "minus")) for name in sorted(below)}
+        sources = {name: TableSource(name, tables.layout.tables[name], work(name, "minus")) for name in sorted(below)}
         self.machine = DemandMachine(asked.program, asked.levels, tables, sources)
         self.questions = asked.questions
-        self.plans: dict[tuple[str, str], Plan] = {goal: self.machine.plan([asked.questions[goal]], rows) for goal in goals}
+        self.plans: dict[tuple[str, str], RoundPlan] = {goal: self.machine.plan([asked.questions[goal]], rows) for goal in goals}
         self.used = self.tired = False
         self.spent: dict[tuple[str, str], int] = {}
 

@@ -25,7 +25,7 @@ WORK_ROWS = 10  # what a work table is expected to hold, for the order of joins
 
 
 @dataclass(frozen=True)
-class Source:
+class TableSource:
     """Where a relation of some rules is: in the table of a relation of the database, or in one for its changes, which are expected to be `few`; rows that the table `without` has do not count."""
 
     relation: str
@@ -53,7 +53,7 @@ class Statement:
 class WorkLayout(Layout):
     """Work tables beside tables of the database, which `sources` gives for some relations of the rules."""
 
-    def __init__(self, program: Program, tables: Tables, sources: Mapping[str, Source], label: str) -> None:
+    def __init__(self, program: Program, tables: Tables, sources: Mapping[str, TableSource], label: str) -> None:
         super().__init__(program)
         self.base, self.sources, self.label = tables.layout, sources, label
 
@@ -72,17 +72,17 @@ class WorkLayout(Layout):
         return {name: source.without for name, source in self.sources.items() if source.without}
 
 
-Work = Callable[[str, str], str]  # the table for a kind of change (minus, plus) of a relation
+WorkTables = Callable[[str, str], str]  # the table for a kind of change (minus, plus) of a relation
 
 
-def in_both_states(states: Mapping[str, States], tables: Tables, work: Work) -> dict[str, Source]:
+def in_both_states(states: Mapping[str, States], tables: Tables, work: WorkTables) -> dict[str, TableSource]:
     """Where relations of the database are, in their old state and in the new one, and what they lost and gained."""
     found = {}
     for name, state in states.items():
         table, lost, gained = tables.layout.tables[name], work(name, "minus"), work(name, "plus")
-        found[name] = Source(name, table, gained)
-        found[state.new] = Source(name, table, lost)
-        found |= {state.lost: Source(name, lost, few=True), state.gained: Source(name, gained, few=True)}
+        found[name] = TableSource(name, table, gained)
+        found[state.new] = TableSource(name, table, lost)
+        found |= {state.lost: TableSource(name, lost, few=True), state.gained: TableSource(name, gained, few=True)}
     return found
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from vigilog.executors.embedded.prove import Prover
-from vigilog.executors.embedded.statements import Source, Statement, Work, WorkLayout, compiled, in_both_states, serve
+from vigilog.executors.embedded.statements import Statement, TableSource, WorkLayout, WorkTables, compiled, in_both_states, serve
 from vigilog.executors.embedded.tables import Tables, among, quote
 from vigilog.executors.fixpoint import recursive_positions
 from vigilog.language.program import Program
@@ -22,7 +22,7 @@ from vigilog.language.syntax import Atom
 from vigilog.planning.order import Search
 from vigilog.rewriting.maintenance.plan import ComponentPlan
 from vigilog.rewriting.maintenance.rules import Variant
-from vigilog.rewriting.maintenance.states import Change
+from vigilog.rewriting.maintenance.states import Direction
 
 DOUBTFUL, MOST_DOUBTFUL = 64, 100_000  # from so many rows in a round, another proof is looked for before they are deleted
 LISTS = ("minus", "plus", "back")
@@ -53,7 +53,7 @@ class StoredComponent:
     """The relations of a component. `work(relation, kind)` names the lists of what comes and goes; `filled` are those of all relations that have rows."""
 
     def __init__(
-        self, plan: ComponentPlan, program: Program, tables: Tables, sizes: Mapping[str, int], work: Work, filled: set[str]
+        self, plan: ComponentPlan, program: Program, tables: Tables, sizes: Mapping[str, int], work: WorkTables, filled: set[str]
     ) -> None:
         self.plan, self.component, self.tables, self.sizes, self.work, self.filled = plan, plan.component, tables, sizes, work, filled
         relations = self.component.relations
@@ -79,7 +79,7 @@ class StoredComponent:
         self.doubtful = DOUBTFUL
         self.derived = self.rounds = 0
 
-    def maintain(self) -> dict[str, Change]:
+    def maintain(self) -> dict[str, Direction]:
         """Brings the relations up to date with changes of what they read; gives their own."""
         self.derived = self.rounds = 0
         gone = self._fixpoint(self.losing, self.losing.then, self._doubt)
@@ -92,7 +92,7 @@ class StoredComponent:
             self._take_off(came, gone)
             for relation in (name for name, kind in came if kind == "plus" and self.linear):
                 self.tables.execute(self.put_in[relation], (0,))
-        found = {name: Change(gone.get((name, "minus"), 0) > 0, (name, "plus") in came) for name, _ in (*gone, *came)}
+        found = {name: Direction(gone.get((name, "minus"), 0) > 0, (name, "plus") in came) for name, _ in (*gone, *came)}
         return {name: change for name, change in found.items() if change.lost or change.gained}
 
     def forget(self) -> None:
@@ -207,9 +207,9 @@ class StoredComponent:
         for relation in (
             self.component.relations
         ):  # while it is changed, what it had and what has come to it are known alike; its lists may be as large
-            sources[relation] = Source(relation, self.tables.layout.tables[relation])
+            sources[relation] = TableSource(relation, self.tables.layout.tables[relation])
             lists = zip((states[relation].lost, states[relation].gained, self.plan.red[relation]), LISTS, strict=True)
-            sources |= {name: Source(relation, self.names[relation, kind]) for name, kind in lists}
+            sources |= {name: TableSource(relation, self.names[relation, kind]) for name, kind in lists}
         declarations = [replace(program.relations[source.relation], relation=name) for name, source in sources.items()]
         return WorkLayout(replace(program, declarations=tuple(declarations), rules=()), self.tables, sources, self.tables.label())
 

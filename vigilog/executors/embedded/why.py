@@ -15,8 +15,8 @@ from itertools import count
 
 from vigilog.core.proofs import Proof
 from vigilog.core.values import Row
-from vigilog.executors.embedded.demand import DemandMachine, Plan
-from vigilog.executors.embedded.statements import Source, WorkLayout, expected
+from vigilog.executors.embedded.demand import DemandMachine, RoundPlan
+from vigilog.executors.embedded.statements import TableSource, WorkLayout, expected
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.language import syntax
 from vigilog.language.improving import Best
@@ -27,7 +27,7 @@ from vigilog.language.strata import components
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder
-from vigilog.rewriting.demand.magic import Asked, magic
+from vigilog.rewriting.demand.magic import MagicProgram, magic
 from vigilog.rewriting.naming import Naming
 from vigilog.rewriting.program.normalize import flat
 
@@ -50,7 +50,7 @@ class Reasoner:
         self.program, self.guards = guarded(provable(program))
         self.tables, self.sizes = tables, rows
         self.derived = {rule.head.relation for rule in program.rules}
-        self.machines: dict[str, tuple[DemandMachine, Plan, str]] = {}
+        self.machines: dict[str, tuple[DemandMachine, RoundPlan, str]] = {}
         self.statements: dict[object, _Instances] = {}
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
@@ -78,13 +78,13 @@ class Reasoner:
         ranged = replace(literal, relation=relation, args=(*literal.args[: best.column], value, *literal.args[best.column + 1 :]))
         return syntax.Builtin("=", (literal.args[best.column], syntax.Aggregate(best.op, value, (ranged,), attribute.type)))
 
-    def _machine(self, relation: str) -> tuple[DemandMachine, Plan, str]:
+    def _machine(self, relation: str) -> tuple[DemandMachine, RoundPlan, str]:
         if relation not in self.machines:
             asked, question = questions(self.program, relation)
             read = {
                 name: self.guards[name][0] if name in self.guards else name for name in self.program.relations if name not in self.derived
             }
-            sources = {name: Source(held, self.tables.layout.tables[held]) for name, held in read.items()}
+            sources = {name: TableSource(held, self.tables.layout.tables[held]) for name, held in read.items()}
             machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
             self.machines[relation] = machine, machine.plan([question], self.sizes), question
         return self.machines[relation]
@@ -231,7 +231,7 @@ def guarded(program: Program) -> tuple[Program, dict[str, tuple[str, Best]]]:
     return made, {guard: (name, kept[name]) for name, guard in guards.items()}
 
 
-def questions(program: Program, relation: str) -> tuple[Asked, str]:
+def questions(program: Program, relation: str) -> tuple[MagicProgram, str]:
     """What proofs of single rows of a relation are looked for among, on demand; and the relation that these rows are put into."""
     pattern = "b" * program.relations[relation].arity
     asked = magic(program, [(relation, pattern)], factoring=False)

@@ -25,7 +25,7 @@ SCHEMA = "place long, answers string, error string"
 
 
 @dataclass(frozen=True)
-class Answering:
+class WorkerCall:
     """What a worker does: a domain as the program has it, but for its module, which is a text."""
 
     name: str
@@ -72,7 +72,7 @@ def asked(frames: TemporaryViews, domain: Module, function: str, wanted: Sequenc
     frame = frames.session.createDataFrame(table).repartition(max(2, min(200, len(wanted) // 500)))
     found: list[set[Row]] = [set() for _ in wanted]
     failed: list[tuple[int, str]] = []
-    for row in frame.mapInArrow(Answering(domain.name, dict(domain.options), domain.text, function), SCHEMA).toArrow().to_pylist():
+    for row in frame.mapInArrow(WorkerCall(domain.name, dict(domain.options), domain.text, function), SCHEMA).toArrow().to_pylist():
         if row["error"] is not None:
             failed.append((row["place"], row["error"]))
         else:

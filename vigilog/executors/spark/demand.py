@@ -111,7 +111,7 @@ class _Step:
         return self.rule.head.relation
 
 
-Plan = list[dict[str, list[_Step]]]
+RoundPlan = list[dict[str, list[_Step]]]
 
 
 class DemandMachine:
@@ -125,7 +125,7 @@ class DemandMachine:
         self.frames = TemporaryViews(session, replace(program, declarations=(*program.declarations, *lists)), watch)
         self.layout = self.frames.layout
         self.steps = self._steps(program.rules, ranks(program.rules, levels))
-        self.plans: dict[tuple[str, ...], Plan] = {}
+        self.plans: dict[tuple[str, ...], RoundPlan] = {}
         self.work: dict[str, _Work] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self.shown: dict[str, Snapshot] = {}
@@ -216,7 +216,7 @@ class DemandMachine:
             found.append((2 * rank + (bool(tables) or not all(step.near for step in steps)), steps))
         return found
 
-    def _plan(self, start: Iterable[str]) -> Plan:
+    def _plan(self, start: Iterable[str]) -> RoundPlan:
         """The steps that can have something to do when rows come to the relations in `start`: by lane, and by the relation they begin with."""
         key = tuple(sorted(start))
         if key not in self.plans:
@@ -227,7 +227,7 @@ class DemandMachine:
                 waiting = [entry for entry in waiting if not any(entry is other for other in ready)]
                 live += ready
                 reached |= {step.target for _, steps in ready for step in steps}
-            plan: Plan = [{} for _ in range(max((lane for lane, _ in live), default=0) + 1)]
+            plan: RoundPlan = [{} for _ in range(max((lane for lane, _ in live), default=0) + 1)]
             for lane, steps in live:
                 for step in steps:
                     plan[lane].setdefault(step.first, []).append(step)

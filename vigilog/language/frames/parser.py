@@ -32,11 +32,11 @@ from vigilog.language.frames.syntax import (
     Name,
     Not,
     Or,
+    Overlay,
     Parameter,
     Path,
     Property,
     Quantified,
-    Source,
     Target,
 )
 from vigilog.language.syntax import Constant, Functor, Term, Variable
@@ -236,8 +236,8 @@ class _Builder(Transformer[Token, Any]):
     def parents(self, meta: Any, parts: list[Any]) -> list[Name]:
         return [self._name(part) for part in parts[1:]]
 
-    def source(self, meta: Any, parts: list[Any]) -> Source:
-        return Source(self._name(parts[1]), self._name(parts[2]))
+    def source(self, meta: Any, parts: list[Any]) -> Overlay:
+        return Overlay(self._name(parts[1]), self._name(parts[2]))
 
     def attributes(self, meta: Any, parts: list[Any]) -> Attributes:
         modifiers = tuple(dict.fromkeys(part for part in parts[1:] if isinstance(part, str)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
 from vigilog.core.values import BUILTIN
-from vigilog.language.frames.syntax import Attributes, Elision, Formulas, Frame, Labelled, Name, Path, Property, Section, Source
+from vigilog.language.frames.syntax import Attributes, Elision, Formulas, Frame, Labelled, Name, Overlay, Path, Property, Section
 from vigilog.language.program import Program
 
 VALUES = {"Integer": "number", "Real": "float", "String": "symbol", "Boolean": "boolean"}
@@ -31,7 +31,7 @@ class Link:
 class Class:
     name: Name
     parents: list[Name] = field(default_factory=list)
-    source: Source | None = None
+    source: Overlay | None = None
     properties: dict[str, Property] = field(default_factory=dict)
     modifiers: dict[str, set[str]] = field(default_factory=dict)
     links: dict[str, Link] = field(default_factory=dict)

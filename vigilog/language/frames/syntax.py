@@ -177,7 +177,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Source:
+class Overlay:
     """`from employees(id)`: the relation that a class is laid over, and the column of its objects."""
 
     relation: Name
@@ -190,6 +190,6 @@ class Frame:
     name: Name
     parameters: tuple[Parameter, ...] = ()
     parents: tuple[Name, ...] = ()
-    source: Source | None = None
+    source: Overlay | None = None
     sections: tuple[Section | Elision, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)

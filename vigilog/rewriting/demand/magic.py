@@ -28,7 +28,7 @@ from vigilog.rewriting.naming import Naming
 
 
 @dataclass(frozen=True)
-class Asked:
+class MagicProgram:
     """A program on demand: its rules, the magic relation of each question, and for each relation on demand its place in the order of dependencies."""
 
     program: Program
@@ -36,7 +36,7 @@ class Asked:
     levels: Mapping[str, int]
 
 
-def magic(program: Program, goals: Iterable[tuple[str, str]], stored: Iterable[str] = (), *, factoring: bool = True) -> Asked:
+def magic(program: Program, goals: Iterable[tuple[str, str]], stored: Iterable[str] = (), *, factoring: bool = True) -> MagicProgram:
     """The plain program that answers questions for relations by patterns; relations that are stored count as tables."""
     definitions = definitions_of(program, stored)
     demand = Demand(definitions, Naming(program.relations), factoring=factoring)
@@ -47,7 +47,7 @@ def magic(program: Program, goals: Iterable[tuple[str, str]], stored: Iterable[s
     demand.finish()
     declarations = (*program.declarations, *demand.declarations.values())
     rewritten = replace(program, declarations=declarations, rules=tuple(demand.rules))
-    return Asked(rewritten, demand.asked, levels(program))
+    return MagicProgram(rewritten, demand.asked, levels(program))
 
 
 def linear_patterns(program: Program, relation: str) -> list[str]:

@@ -20,7 +20,7 @@ from vigilog.language.syntax import Atom, Negation, Rule, Variable
 
 
 @dataclass(frozen=True)
-class Difference:
+class RelationDifference:
     """`told` are the rows of `one` that `other` does not have."""
 
     told: str
@@ -29,19 +29,19 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Transient:
+class Passing:
     """Relations that need no table, those of them that are differences of two others, and the rules for all else."""
 
     relations: frozenset[str]
-    differences: list[Difference]
+    differences: list[RelationDifference]
     rules: list[Rule]
 
 
-def transient(rules: Sequence[Rule], told: Iterable[str]) -> Transient:
+def transient(rules: Sequence[Rule], told: Iterable[str]) -> Passing:
     """What of the rules need not be stored, if of `told` nothing is wanted but to know their rows."""
     derived = Counter(rule.head.relation for rule in rules)
     unread = set(told) - _read(rules)
-    found: dict[Rule, Difference] = {}
+    found: dict[Rule, RelationDifference] = {}
     for rule in rules:
         difference = _difference(rule)
         if (
@@ -54,17 +54,17 @@ def transient(rules: Sequence[Rule], told: Iterable[str]) -> Transient:
     while wrong := [rule for rule, parts in found.items() if {parts.one, parts.other} & _read(r for r in rules if r not in found)]:
         found = {rule: difference for rule, difference in found.items() if rule not in wrong}
     parts = {name for difference in found.values() for name in (difference.one, difference.other)}
-    return Transient(frozenset(unread & derived.keys() | parts), list(found.values()), [rule for rule in rules if rule not in found])
+    return Passing(frozenset(unread & derived.keys() | parts), list(found.values()), [rule for rule in rules if rule not in found])
 
 
 def _read(rules: Iterable[Rule]) -> set[str]:
     return {atom.relation for rule in rules for atom, _ in atoms(rule.body)}
 
 
-def _difference(rule: Rule) -> Difference | None:
+def _difference(rule: Rule) -> RelationDifference | None:
     match rule.body:
         case (Atom(relation=one, args=args), Negation(literal=Atom(relation=other, args=same))) if (
             args == same == rule.head.args and all(isinstance(arg, Variable) for arg in args) and len(set(args)) == len(args)
         ):
-            return Difference(rule.head.relation, one, other)
+            return RelationDifference(rule.head.relation, one, other)
     return None

@@ -17,7 +17,7 @@ Cells = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class StatePart:
     """What is kept of a column of the bindings: an exact sum (`accumulators.py`), or the least or the greatest value."""
 
     op: str
@@ -26,7 +26,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Shown:
+class GroupAggregate:
     """An aggregate: the variable that gets its value, and the part that it is found from; `count` needs none."""
 
     variable: Variable
@@ -47,8 +47,8 @@ class Group:
     state: Declaration
     definition: Rule  # of `aux`, by all bindings
     keys: int
-    parts: tuple[Part, ...]
-    shown: tuple[Shown, ...]
+    parts: tuple[StatePart, ...]
+    shown: tuple[GroupAggregate, ...]
     read: tuple[int, ...]  # which of the values rules read
     tests: tuple[Builtin, ...]
     bound: tuple[str, ...]  # the variables whose values the columns of `rows` are

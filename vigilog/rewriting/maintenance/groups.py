@@ -37,7 +37,7 @@ from vigilog.language.parts import aggregates, atoms, names, rename_literal, var
 from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by, names_in, needs
 from vigilog.language.strata import components
-from vigilog.rewriting.maintenance.group import EXTREMES, Group, Part, Shown
+from vigilog.rewriting.maintenance.group import EXTREMES, Group, GroupAggregate, StatePart
 from vigilog.rewriting.maintenance.implied import joined, maps
 from vigilog.rewriting.naming import Naming
 
@@ -192,7 +192,7 @@ class _Groups:
 
     def _group(self, rule: syntax.Rule, site: _Site, rest: Sequence[syntax.Literal], own: bool) -> Group:
         columns, rules = self._rows(rule, site)
-        parts, shown = dict[Part, int](), list[Shown]()
+        parts, shown = dict[StatePart, int](), list[GroupAggregate]()
         place_of = {variable.name: place for place, variable in enumerate(columns.values())}
         for variable, aggregate in site.found.values():
             assert aggregate.type is not None, "checked programs are typed"
@@ -201,8 +201,8 @@ class _Groups:
                 assert isinstance(aggregate.target, syntax.Variable) and aggregate.target.type is not None, "an equality computes it"
                 op = aggregate.op if aggregate.op in EXTREMES else "sum"
                 column = place_of[columns[aggregate.target.name].name]
-                part = parts.setdefault(Part(op, column, aggregate.target.type), len(parts))
-            shown.append(Shown(variable, aggregate.op, aggregate.type, part))
+                part = parts.setdefault(StatePart(op, column, aggregate.target.type), len(parts))
+            shown.append(GroupAggregate(variable, aggregate.op, aggregate.type, part))
         read = self._read(rule, site, rest, shown)
         rows, kept = syntax.Atom(rules[0].head.relation, tuple(columns.values())), [*parts]
         some = replace(rows, args=(*site.keys, *(syntax.Wildcard(arg.type) for arg in rows.args[len(site.keys) :])))
@@ -251,7 +251,7 @@ class _Groups:
         self.bindings += rules
         return columns, rules
 
-    def _read(self, rule: syntax.Rule, site: _Site, rest: Sequence[syntax.Literal], shown: Sequence[Shown]) -> list[int]:
+    def _read(self, rule: syntax.Rule, site: _Site, rest: Sequence[syntax.Literal], shown: Sequence[GroupAggregate]) -> list[int]:
         """Which values the rule reads elsewhere; one at least, where a group has no other columns."""
         others = (literal for literal in rest if literal not in site.tests)
         over = (aggregate for place, literal in enumerate(rule.body) if place not in site.found for aggregate in aggregates(literal))

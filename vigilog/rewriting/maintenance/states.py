@@ -56,7 +56,7 @@ def literal_in_new(literal: syntax.Literal, states: Mapping[str, States]) -> syn
 
 
 @dataclass(frozen=True)
-class Change:
+class Direction:
     """Whether a relation lost rows, and whether it gained some."""
 
     lost: bool

@@ -27,7 +27,7 @@ from vigilog.core.rows import transposed
 from vigilog.core.values import Value
 from vigilog.language import accumulators, functors
 from vigilog.language.syntax import Builtin, Constant, Functor, Term, Variable
-from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group, Part, Shown
+from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group, GroupAggregate, StatePart
 
 Columns = list[list[Any]]
 Coders = Mapping[int, Callable[[Any], Any]]  # of cells, by the place of a part, or of what is shown
@@ -118,7 +118,7 @@ def values(group: Group, columns: Columns, encoders: Coders = AS_THEY_ARE) -> li
     return list(rows) if all(wanted) else [row if number else None for number, row in zip(wanted, rows, strict=True)]
 
 
-def _shown(group: Group, shown: Shown, columns: Columns) -> list[Any]:
+def _shown(group: Group, shown: GroupAggregate, columns: Columns) -> list[Any]:
     if shown.part is None:
         return columns[0]
     part, cells = group.parts[shown.part], columns[1 + shown.part]
@@ -141,7 +141,7 @@ def _added(places: Sequence[int], number: int, cells: Iterable[int]) -> list[int
     return found
 
 
-def _best(places: Sequence[int], number: int, cells: Iterable[Any], part: Part) -> list[Any]:
+def _best(places: Sequence[int], number: int, cells: Iterable[Any], part: StatePart) -> list[Any]:
     """The extremes of the cells with the same place."""
     found, better = [None] * number, EXTREMES[part.op]
     for place, cell in zip(places, cells, strict=True):

@@ -25,11 +25,11 @@ from vigilog.language.program import Program
 from vigilog.language.syntax import Atom, Attribute, Negation, Rule, Variable
 from vigilog.rewriting.naming import Naming
 
-SAID = 3  # columns of a list of updates that come before what is told: id, transaction, insert
+UPDATE_COLUMNS = 3  # columns of a list of updates that come before what is told: id, transaction, insert
 
 
 @dataclass(frozen=True)
-class Told:
+class UpdateRelations:
     """The relations beside an updatable one."""
 
     updates: str
@@ -37,14 +37,14 @@ class Told:
     outside: str
 
 
-def updatable(program: Program) -> tuple[Program, dict[str, Told]]:
+def updatable(program: Program) -> tuple[Program, dict[str, UpdateRelations]]:
     """The program whose updatable relations obey their updates; and for each the relations beside it. One that no rule derives is a base relation, and told as such."""
     derived = {head.relation for rule in program.rules if not is_fact(rule) for head in rule.heads}
     wanted = [name for name in program.relations if name in program.updatable and name in derived]
     if not wanted:
         return program, {}
     names = Naming(program.relations)
-    told = {name: Told(names(name, "updates"), names(name, "in"), names(name, "out")) for name in wanted}
+    told = {name: UpdateRelations(names(name, "updates"), names(name, "in"), names(name, "out")) for name in wanted}
     declarations = list(program.declarations)
     rules = [limited for rule in program.rules for limited in _limited(rule, told)]
     for name, beside in told.items():
@@ -61,7 +61,7 @@ def updatable(program: Program) -> tuple[Program, dict[str, Told]]:
     return replace(program, declarations=tuple(declarations), rules=tuple(rules)), told
 
 
-def _limited(rule: Rule, told: dict[str, Told]) -> list[Rule]:
+def _limited(rule: Rule, told: dict[str, UpdateRelations]) -> list[Rule]:
     """The rule, for each updatable head by itself, deriving nothing that is out. A fact is one, too."""
     if not any(head.relation in told for head in rule.heads):
         return [rule]
