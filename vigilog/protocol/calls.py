@@ -11,7 +11,7 @@ vigilog.core.errors.DataError: this is no question: Expected `int` >= 0 - at `$.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -85,23 +85,36 @@ class NamedSides(Struct, frozen=True):
     modified: list[NamedModified] | UnsetType = UNSET
 
 
-Told = TypeVar("Told", Sides, NamedSides)
-
-
-class Addressee(Struct, Generic[Told], frozen=True):
+class Addressee(Struct, frozen=True):
     """A subscription, and what it would be sent."""
 
     id: int
     name: str | None
-    views: dict[str, Told]
+    views: dict[str, Sides]
 
 
-class Preview(Struct, Generic[Told], frozen=True, omit_defaults=True):
-    """What a dry run answers; with `rows=objects`, what alerts and triggers say has arrays all the same."""
+class NamedAddressee(Struct, frozen=True):
+    id: int
+    name: str | None
+    views: dict[str, NamedSides]
+
+
+class Preview(Struct, frozen=True, omit_defaults=True):
+    """What a dry run answers."""
 
     tx: Position
-    views: dict[str, Told]
-    subscriptions: list[Addressee[Told]]
+    views: dict[str, Sides]
+    subscriptions: list[Addressee]
+    alerts: list[dict[str, Any]] = []
+    triggered: dict[str, Triggered] = {}
+
+
+class NamedPreview(Struct, frozen=True, omit_defaults=True):
+    """What a dry run answers with `rows=objects`; what alerts and triggers say has arrays."""
+
+    tx: Position
+    views: dict[str, NamedSides]
+    subscriptions: list[NamedAddressee]
     alerts: list[dict[str, Any]] = []
     triggered: dict[str, Triggered] = {}
 

@@ -49,7 +49,7 @@ def calls(context: Context) -> APIRouter:
 
     @router.post(
         "/transactions",
-        responses=answers(protocol.Receipt, protocol.Preview[Sides], protocol.Preview[protocol.NamedSides]),
+        responses=answers(protocol.Receipt, protocol.Preview, protocol.NamedPreview),
         openapi_extra=takes(protocol.Transaction, EXAMPLE),
     )
     async def transactions(
@@ -128,9 +128,7 @@ def calls(context: Context) -> APIRouter:
         with db.reading() as state:
             return {view: protocol.Counts(*size(said)) for _, view, said in state.log.changes(tx - 1, tx)}
 
-    def _preview(
-        outcome: Outcome, rights: Rights, integers: str, form: str
-    ) -> protocol.Preview[Sides] | protocol.Preview[protocol.NamedSides]:
+    def _preview(outcome: Outcome, rights: Rights, integers: str, form: str) -> protocol.Preview | protocol.NamedPreview:
         def said(shape: Shape, sides: RowSides) -> Sides:
             plus, minus = (shape.told(side, Manner(integers)) for side in sides)
             return Sides(plus, minus, UNSET if shape.constrained else paired(plus, minus, shape.key))
@@ -149,7 +147,7 @@ def calls(context: Context) -> APIRouter:
         if form == "objects":
             shown = {name: _by_name(relations[name].columns, sides) for name, sides in views.items()}
             heard = [
-                protocol.Addressee(
+                protocol.NamedAddressee(
                     member.number,
                     member.spec.name,
                     {label: _by_name(channel.shapes[label].columns, sides) for label, sides in changes.items()},
@@ -157,7 +155,7 @@ def calls(context: Context) -> APIRouter:
                 for channel, changes in told
                 for member in channel.members
             ]
-            return protocol.Preview(outcome.tx, shown, heard, *rest)
+            return protocol.NamedPreview(outcome.tx, shown, heard, *rest)
         addressees = [
             protocol.Addressee(member.number, member.spec.name, changes) for channel, changes in told for member in channel.members
         ]
