@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 # -- the base
+
+
+def test_all_files_beside_the_code_are_packed() -> None:
+    """An editable installation has them all; a wheel has what the patterns name."""
+    root = ROOT / "vigilog"
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]["vigilog"]
+    there = {path for path in root.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert there == {path for pattern in patterns for path in root.glob(pattern)}
 
 
 def test_the_base_has_no_package_of_an_extra(base: Installation) -> None:
