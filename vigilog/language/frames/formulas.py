@@ -53,6 +53,9 @@ class Formulas:
     inner: bool = False  # whether it is of a subframe
     values: dict[str, tuple[str, Span]] = field(default_factory=dict)  # variables over values, by the names they have in rules
 
+    def __post_init__(self) -> None:
+        self.errors_before = len(self.schema.findings.errors)
+
     def bind(self, name: Name, sort: str, shown: str | None = None) -> Bound:
         fresh = (shown or name.text).replace("~", "")
         while fresh in self.used:
@@ -305,7 +308,9 @@ class Formulas:
     # -- safety
 
     def check_restricted(self, heads: Iterable[str], body: Body) -> None:
-        """Refuses, by name, variables over values that get none."""
+        """Refuses, by name, variables over values that get none; not where a literal that could give them values is wrong itself."""
+        if len(self.schema.findings.errors) > self.errors_before:
+            return
         told: set[str] = set()
         for name in [*unrestricted(body), *(name for name in heads if name not in bound(body))]:
             if name in self.values and name not in told:
