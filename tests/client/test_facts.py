@@ -88,6 +88,7 @@ def test_python_decides_as_the_engine() -> None:
         assert covers(fact, types, row) == expected, (fact.where, row)
 
 
+@pytest.mark.apart
 def test_javascript_decides_as_the_engine(tmp_path: Path) -> None:
     said = [
         {

@@ -21,6 +21,8 @@ from vigilog.core.errors import DataError
 from vigilog.core.facts import Fact
 from vigilog.service.access import add_token
 
+pytestmark = pytest.mark.apart
+
 PROGRAM = """
 .decl a(x: number) constrained
 .decl b(x: number) constrained

@@ -1,8 +1,8 @@
 """Why a row is not in a relation: for each rule that could give it, how far it comes.
 
 >>> missing = WhyNot('edge("c", "a")', "is not there", ('edge("c", "g")',))
->>> rule = Attempt("closure(x, y) :- edge(x, y).", "graph.dl:5:1", (Way((), missing),))
->>> further = Way(('edge("c", "g")',), WhyNot('closure("g", "a")', "does not hold"))
+>>> rule = Attempt("closure(x, y) :- edge(x, y).", "graph.dl:5:1", (FailedInstance((), missing),))
+>>> further = FailedInstance(('edge("c", "g")',), WhyNot('closure("g", "a")', "does not hold"))
 >>> other = Attempt("closure(x, y) :- edge(x, z), closure(z, y).", "graph.dl:6:1", (further,), 4)
 >>> print(WhyNot('closure("c", "a")', "does not hold", rules=(rule, other)).text())
 closure("c", "a") does not hold
@@ -83,7 +83,7 @@ class Attempt:
 def read_why_not(said: Mapping[str, Any]) -> WhyNot:
     """What `json` has told.
 
-    >>> told = WhyNot("p(1)", "does not hold", ("p(2)",), (Attempt("p(x) :- q(x).", "a.dl:1:1", (Way((), WhyNot("q(1)", "is not there")),)),)).json()
+    >>> told = WhyNot("p(1)", "does not hold", ("p(2)",), (Attempt("p(x) :- q(x).", "a.dl:1:1", (FailedInstance((), WhyNot("q(1)", "is not there")),)),)).json()
     >>> read_why_not(told).json() == told
     True
     """

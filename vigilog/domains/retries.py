@@ -24,12 +24,12 @@ def retried(options: Options, action: Callable[[], Result]) -> Result:
     >>> left = [1, 2]
     >>> def failing() -> str:
     ...     if left.pop():
-    ...         raise Transient("d", "not now")
+    ...         raise TransientError("d", "not now")
     ...     return "found"
     >>> retried({"retries": "1"}, failing)
     Traceback (most recent call last):
     ...
-    vigilog.domains.retries.Transient: d: not now
+    vigilog.domains.retries.TransientError: d: not now
     >>> left = [0, 1, 2]
     >>> retried({"retries": "2"}, failing)
     'found'

@@ -1,11 +1,11 @@
 """Sources are waited for outside the lock: a slow one keeps nobody waiting but those who need its answer.
 
 The law: a transaction is tried, in the lock, as often as it takes; what it needs of sources is asked for in a thread of its own, and if the answer does not come at once, the transaction is taken back (`Unanswered`), the
-lock is free, and when the answer is here it is tried again. What was answered once is not asked again (`Asked`), so of a source that gives different answers the first counts. Only if a refresh has read the
+lock is free, and when the answer is here it is tried again. What was answered once is not asked again (`Inquiry`), so of a source that gives different answers the first counts. Only if a refresh has read the
 source later than that is it asked anew: a transaction never brings back an answer that is older than what is remembered.
 
 >>> from threading import Event
->>> asked, slow = Asked(patience=0), Event()
+>>> asked, slow = Inquiry(patience=0), Event()
 >>> def ask() -> str:
 ...     return "found" if slow.wait(60) else ""
 >>> try:

@@ -29,7 +29,7 @@ class Timetable:
 
     >>> class Timed:
     ...     intervals = {"d": 10.0}
-    >>> due = Due()
+    >>> due = Timetable()
     >>> due.now(Timed(), 100.0), due.now(Timed(), 109.0), due.now(Timed(), 110.5), due.now(Timed(), 111.0), due.next
     ([], [], ['d'], [], {'d': 120.5})
     """

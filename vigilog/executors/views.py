@@ -56,10 +56,10 @@ class Views(Protocol):
         """For each row of a relation a proof of it, None if it has none."""
 
     def some(self, goal: Goal, budget: int) -> Collection[Row]:
-        """The answers to a goal, see `Answering` in whynot.py."""
+        """The answers to a goal, see `Answerer` in whynot.py."""
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> Collection[Row]:
-        """Rows near to one that is missing, see `Answering` in whynot.py."""
+        """Rows near to one that is missing, see `Answerer` in whynot.py."""
 
     def attach(self) -> None:
         """Goes on after others have worked on the same tables, and have failed."""

@@ -76,11 +76,11 @@ class EmbeddedReader:
         return self.reasoner.proofs(relation, rows)
 
     def some(self, goal: Goal, budget: int) -> list[Row]:
-        """See `Answering`."""
+        """See `Answerer`."""
         return self.asker.answers(goal, budget if self.asker.budget is None else min(budget, self.asker.budget))
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
-        """See `Answering`."""
+        """See `Answerer`."""
         return self.asker.nearest(relation, bound, most)
 
     def stop(self, reason: Exception) -> None:

@@ -129,11 +129,11 @@ class EmbeddedViews:
         return reasoner.proofs(relation, rows)
 
     def some(self, goal: Goal, budget: int) -> list[Row]:
-        """See `Answering`."""
+        """See `Answerer`."""
         return self.asker.answers(goal, budget)
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
-        """See `Answering`."""
+        """See `Answerer`."""
         return self.asker.nearest(relation, bound, most)
 
     def attach(self) -> None:

@@ -185,12 +185,12 @@ class SparkReader:
             return proofs(self.session, needed, relation, rows, self._given(needed.relations), self.watch, Stats("spark"))
 
     def some(self, goal: Goal, budget: int) -> set[Row]:
-        """See `Answering`."""
+        """See `Answerer`."""
         with self._bounded():
             return self._answers(goal, budget if self.watch.max_rows is None else min(budget, self.watch.max_rows))
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
-        """See `Answering`. Nothing is derived for it."""
+        """See `Answerer`. Nothing is derived for it."""
         with self._bounded():
             return nearest(self._given([relation])[relation], bound, most) if relation in self.snapshots else set()
 

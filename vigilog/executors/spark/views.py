@@ -312,13 +312,13 @@ class SparkViews:
             return reading.proofs(self.frames.session, self.program, relation, rows, self.snapshots, self.watch, self.stats)
 
     def some(self, goal: Goal, budget: int) -> set[Row]:
-        """See `Answering`."""
+        """See `Answerer`."""
         with self._working("asking"):
             asking, own = with_goal(self.program, goal.declaration, goal.rule), goal.declaration
             return reading.answers(self.frames.session, asking, own, self.at_hand, self.snapshots, self.watch, self.stats, budget)
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
-        """See `Answering`. Nothing is derived for it."""
+        """See `Answerer`. Nothing is derived for it."""
         with self._working(f"looking for rows of {relation}"):
             return keeping.nearest(self.snapshots[relation], bound, most) if relation in self.snapshots else set()
 

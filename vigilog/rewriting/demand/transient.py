@@ -6,7 +6,7 @@ No rule reads them; or the only rules that do tell what one has and another has 
 >>> rules = parse("old(x) :- a(x). new(x) :- b(x). minus(x) :- old(x), !new(x). plus(x) :- new(x), !old(x).").rules
 >>> found = transient(rules, ["minus", "plus"])
 >>> sorted(found.relations), found.differences
-(['minus', 'new', 'old', 'plus'], [Difference(told='minus', one='old', other='new'), Difference(told='plus', one='new', other='old')])
+(['minus', 'new', 'old', 'plus'], [RelationDifference(told='minus', one='old', other='new'), RelationDifference(told='plus', one='new', other='old')])
 """
 
 from __future__ import annotations
