@@ -1,4 +1,4 @@
-"""Horizontal bars in groups, on a logarithmic scale, one panel for each quantity."""
+"""Pictures of what was measured: bars in groups, lines over sizes, and targets with how well they were reached."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.targets import Target
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 THICKNESS = 0.82
 LEGEND, TITLE = 0.55, 0.3  # inches
+REACHED, MISSED = "#2a6ebb", "#c8553d"
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,42 @@ def lines(path: Path, title: str, across: str, panels: Sequence[Lines], colours:
         figure.suptitle(title, fontsize=12, fontweight="bold", x=0.01, ha="left")
         figure.legend(*axes[0][0].get_legend_handles_labels(), loc="lower center", ncol=len(colours), frameon=False)
         figure.tight_layout(rect=(0, 0.08, 1, 1))
+        figure.savefig(path, dpi=130)
+        pyplot.close(figure)
+
+
+def targets(path: Path, title: str, drawn: Sequence[Target]) -> None:
+    """Draws each target as a bar from what was wanted: to the right as many times better, to the left as many times worse.
+
+    Quantities of all kinds stand in one picture so. Where nothing was wanted, or nothing was found, there is no bar.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    margins = [target.margin or 1.0 for target in drawn]
+    with pyplot.style.context({"font.size": 9, "font.family": "DejaVu Sans", "axes.edgecolor": "#888888"}):
+        figure, axis = pyplot.subplots(figsize=(10, 0.27 * len(drawn) + 1.2))
+        for place, (target, margin) in enumerate(zip(drawn, margins, strict=True)):
+            missed = target.verdict == "MISSED"
+            axis.barh(place, margin - 1, left=1, height=THICKNESS, color=MISSED if missed else REACHED)
+            text, ink = f"{target.measured} ({target.wanted})", MISSED if missed else "#333333"
+            axis.annotate(text, (max(margin, 1), place), (4, 0), textcoords="offset points", va="center", fontsize=8, color=ink)
+        axis.axvline(1, color="#333333", linewidth=1)
+        axis.set_xscale("log")
+        axis.set_xlim(min(0.5, *margins) / 1.2, max(2, *margins) * 20)
+        axis.xaxis.set_major_formatter("{x:,g}")
+        axis.xaxis.set_minor_formatter("")
+        axis.set_yticks(range(len(drawn)), [target.what for target in drawn])
+        axis.set_ylim(len(drawn) - 0.4, -0.6)
+        axis.set_title(f"{title}: times better than wanted", fontsize=12, fontweight="bold", loc="left", x=0)
+        axis.grid(axis="x", which="major", color="#dddddd", linewidth=0.8)
+        axis.set_axisbelow(True)
+        axis.tick_params(axis="y", length=0)
+        for side in ("top", "right", "left"):
+            axis.spines[side].set_visible(False)
+        figure.tight_layout()
         figure.savefig(path, dpi=130)
         pyplot.close(figure)
 

@@ -13,7 +13,6 @@ from bench.report import Table
 from bench.targets import Target, number
 
 Found = dict[str, float]
-BLUE = "#0b4f8a"
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,5 @@ class Experiments:
         report.show([*tables, report.targets_table(targets)])
         measured = {"targets": [asdict(target) for target in targets], "measured": found}
         report.write(options.results, file, self.title, self.notes, [report.targets_table(targets), *tables], measured, around)
-        groups = [(name, [chart.Bar(what, value, number(value)) for what, value in values.items()]) for name, values in found.items()]
-        panel = chart.Panel("", [bars for _, bars in groups])
-        colours = {bar.series: BLUE for _, bars in groups for bar in bars}
-        chart.draw(options.results / f"{file}.png", f"{self.title}: {self.unit}", [name for name, _ in groups], [panel], colours)
+        chart.targets(options.results / f"{file}.png", self.title, targets)
         print(f"Written: {file}.md, {file}.json, {file}.png in {os.path.relpath(options.results)}")

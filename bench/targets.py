@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
+    """`margin` is how many times better the measured value is than the wanted one; None where one of them is nothing."""
+
     what: str
     wanted: str
     measured: str
     verdict: str
+    margin: float | None = None
 
 
 def number(value: float) -> str:
@@ -26,7 +29,7 @@ def at_most(what: str, value: float, bound: float, unit: str = "") -> Target:
     >>> at_most("jobs", 13, 12).verdict
     'MISSED'
     """
-    return Target(what, f"≤ {bound:,g}{unit}", f"{number(value)}{unit}", "reached" if value <= bound else "MISSED")
+    return Target(what, f"≤ {bound:,g}{unit}", f"{number(value)}{unit}", "reached" if value <= bound else "MISSED", _times(bound, value))
 
 
 def at_least(what: str, value: float, bound: float, unit: str = "", more: bool = False) -> Target:
@@ -36,4 +39,8 @@ def at_least(what: str, value: float, bound: float, unit: str = "", more: bool =
     'undecided'
     """
     verdict = "reached" if value >= bound else "undecided" if more else "MISSED"
-    return Target(what, f"≥ {bound:,g}{unit}", f"{'> ' if more else ''}{number(value)}{unit}", verdict)
+    return Target(what, f"≥ {bound:,g}{unit}", f"{'> ' if more else ''}{number(value)}{unit}", verdict, _times(value, bound))
+
+
+def _times(one: float, other: float) -> float | None:
+    return one / other if one > 0 and other > 0 else None
