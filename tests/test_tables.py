@@ -20,7 +20,7 @@ from vigilog.engine import places
 from vigilog.engine.evaluate import evaluate
 from vigilog.executors.choose import ENGINES
 from vigilog.executors.embedded.keepers import KEEPERS
-from vigilog.files import place, reader, writer
+from vigilog.files import events, place, reader, writer
 from vigilog.files.place import Place
 from vigilog.folder.opening import open_program
 from vigilog.language import functors, options, syntax
@@ -83,7 +83,7 @@ def test_keys_agree(where: str, table: Iterable[str], wanted: Iterable[str]) -> 
 
 def test_parts_of_tables() -> None:
     assert FUNCTORS.keys() >= functors.TOTAL
-    assert {*options.STREAMED} <= reader.TEXTS.keys() | sources.COLUMNAR.keys()
+    assert {*options.STREAMED} <= reader.TEXTS.keys() | sources.COLUMNAR.keys() | events.FORMATS.keys()
 
 
 @pytest.mark.parametrize("name", AGGREGATES)

@@ -111,6 +111,20 @@ def test_files_in_other_formats(spark: SparkSession, tmp_path: Path) -> None:
         assert (db.view("csv"), db.view("bare"), db.view("parquet")) == ({(1, "d")}, {(2, "b")}, {(1, "c")})
 
 
+def test_change_events_of_debezium(spark: SparkSession, tmp_path: Path) -> None:
+    with opened(tmp_path, "debezium", ", max_files=1") as db:
+        nail, bolt = ({"id": number, "item": item, "day": 20773} for number, item in ((1, "nail"), (2, "bolt")))
+        arrive(tmp_path, "1.json", {"op": "r", "before": None, "after": nail}, {"payload": {"op": "c", "after": bolt}, "schema": None})
+        changed = {"op": "u", "before": nail, "after": {**nail, "item": "screw"}}
+        arrive(tmp_path, "2.json", changed, {"op": "d", "before": {"id": 2}, "after": None}, changed)
+        read_all(db)
+        assert (items(db), db.tx) == ({(1, "screw")}, 2)
+        arrive(tmp_path, "3.json", {"op": "c", "after": bolt}, {"op": "t"})
+        with refused("operation"):
+            read_all(db)
+        assert (items(db), db.tx) == ({(1, "screw")}, 2)
+
+
 # -- once, across restarts
 
 

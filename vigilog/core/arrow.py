@@ -41,6 +41,12 @@ def arrow_type(type_: Type) -> pa.DataType:
             return _ARROW[kind]
 
 
+def plain(table: pa.Table) -> pa.Table:
+    """Arrow rows of others as Spark takes them: without the newer kinds of text and bytes."""
+    kinds = {pa.string_view(): pa.string(), pa.large_string(): pa.string(), pa.binary_view(): pa.binary(), pa.uint64(): pa.int64()}
+    return table.cast(pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in table.schema]))
+
+
 def cell_of(type_: Type) -> Callable[[Any], Any] | None:
     """From a value to the Python object that Arrow, and Spark, make a cell of; None if that is the same. A set is a sorted list, a tuple a mapping from `_1`, `_2` …"""
     match type_.kind:

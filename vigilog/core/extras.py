@@ -35,6 +35,7 @@ class Extra:
 
 SPARK = Extra("Spark", "vigilog[spark]", ("pyspark", "pyarrow", "pandas"))
 DELTA = Extra("the reader of Delta tables", "vigilog[spark]", ("deltalake",))
+ICEBERG = Extra("the reader of Iceberg tables", "vigilog[iceberg]", ("pyiceberg",))
 SERVER = Extra("the server", "vigilog[server]", ("fastapi", "uvicorn", "httptools", "prometheus_client"))
 DUCKDB = Extra("DuckDB", "vigilog[bulk]", ("duckdb", "pyarrow"))
 ARROW = Extra("Arrow", "pyarrow", ("pyarrow",))

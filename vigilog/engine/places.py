@@ -43,7 +43,7 @@ def place(program: Program, directive: Directive, folder: str | Path) -> Place:
         headers=option.get("headers", as_csv) == "true",
         quoted=quoted,
         skip_nulls=option.get("nulls") == "skip",
-        options={key: from_environment(value) for key, value in option.items() if key in OF_SOURCE.get(format_, ())},
+        options=_named(directive) | {key: from_environment(value) for key, value in option.items() if key in OF_SOURCE.get(format_, ())},
         source=(*declaration.columns, *program.optional.get(directive.relation, ())),
         blanks=blank_values(directive, declaration),
     )
@@ -66,8 +66,15 @@ def optional_place(program: Program, owner: Place, relation: str) -> Place:
     )
 
 
+def _named(directive: Directive) -> dict[str, str]:
+    """What a source is called that has the relation's name if nothing else is said."""
+    return {"name": directive.relation} if directive.option.get("IO") == "iceberg" else {}
+
+
 def _location(directive: Directive, format_: str, folder: str | Path) -> str:
     option = directive.option
+    if "iceberg" in (format_, option.get("format")):
+        return f"Iceberg table {option.get('path') or option.get('name', directive.relation)}"
     if format_ == "table":
         return option.get("name", directive.relation)
     if format_ == "jdbc":
@@ -146,7 +153,7 @@ def source_place(program: Program, relation: str, location: str, options: Mappin
     format_, how = _input_format(program, relation)
     told = options.get("IO") or format_of(location) or ("file" if format_ == "jdbc" else format_)
     stated = {"IO": told, **(how if told == format_ else {}), **options}
-    stated[{"table": "name", "jdbc": "url", "stream": "path"}.get(told, "filename")] = location
+    stated[{"table": "name", "iceberg": "name", "jdbc": "url", "stream": "path"}.get(told, "filename")] = location
     directive = Directive("input", relation, tuple(stated.items()))
     findings = Findings()
     check_options(directive, findings)
@@ -160,4 +167,5 @@ def _input_format(program: Program, relation: str) -> tuple[str, dict[str, str]]
     """The format of a relation's `.input`, of a stream that of its files, and how it is written there."""
     option = next((directive.option for directive in program.directed("input") if directive.relation == relation), {})
     format_ = option.get("IO", "file")
-    return option["format"] if format_ == "stream" else format_, {key: option[key] for key in _HOW if key in option}
+    form = option["format"] if format_ == "stream" else format_
+    return "json" if form == "debezium" else form, {key: option[key] for key in _HOW if key in option}

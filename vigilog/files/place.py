@@ -10,7 +10,7 @@ from pathlib import Path
 from vigilog.core.values import Type, Value
 
 TEXT_FORMATS = frozenset({"file", "csv", "json"})
-ELSEWHERE = frozenset({"table", "jdbc"})  # what has no path
+ELSEWHERE = frozenset({"table", "jdbc", "iceberg"})  # what has no path
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
@@ -45,7 +45,7 @@ class Rows:
         sizes = [_size(path) for path in found]
         self.size, self._before = sum(sizes), 0
         for path, size in zip(found, sizes, strict=True):
-            with _opened(place, path) as self._file:
+            with opened(place, path) as self._file:
                 yield from TEXTS[place.format](place, path, self._file)
             self._file = None
             self._before += size
@@ -88,7 +88,7 @@ def unreadable(place: Place, path: Path, reason: Exception) -> DataError:
 
 
 @contextmanager
-def _opened(place: Place, path: Path) -> Iterator[TextIO]:
+def opened(place: Place, path: Path) -> Iterator[TextIO]:
     try:
         with io.BufferedReader(io.FileIO(path), _BEGINNING) as raw:
             beginning = raw.peek()
@@ -117,10 +117,10 @@ def _check_line_ends(place: Place, path: Path, beginning: bytes) -> None:
 def ensure_closed(place: Place) -> None:
     """Raises DataError if a quote in a text with quoted fields is never closed: Spark takes all that follows it for one field."""
     for path in files(place):
-        with _opened(place, path) as file:
+        with opened(place, path) as file:
             quotes = sum(part.count(b'"') for part in iter(lambda: file.buffer.read(1 << 20), b""))
         if quotes % 2:  # or one stands inside a field without quotes, where it means itself
-            with _opened(place, path) as file:
+            with opened(place, path) as file:
                 for _ in _records(place, path, file):
                     pass
 
@@ -132,7 +132,7 @@ def orders(place: Place) -> dict[Order, list[Path]]:
     """The files of a text source by the order in which they have the relation's columns."""
     found: dict[Order, list[Path]] = {}
     for path in files(place):
-        with _opened(place, path) as file:
+        with opened(place, path) as file:
             found.setdefault(order_of(place, path, file), []).append(path)
     return found
 
@@ -237,37 +237,53 @@ def _separated(place: Place, fields: Sequence[str]) -> str:
 
 def _json(place: Place, path: Path, file: TextIO) -> Iterator[Row]:
     for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
+        if line.strip():
+            where = f"{path}:{number}"
+            row = row_of(place, where, json_object(where, line))
+            if row is not None:
+                yield row
+
+
+def json_object(where: str, line: str) -> dict[str, Any]:
+    """The object of a line; `where` it is, an error says."""
+    try:
+        record = json.loads(line, parse_float=_decimal, parse_int=_integer, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as reason:
+        what = f"{reason.msg} (character {reason.pos + 1})" if isinstance(reason, json.JSONDecodeError) else reason
+        raise DataError(f"{where}: is not JSON: {what}", "value") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: a line holds an object with the columns as keys", "value")
+    return record
+
+
+def row_of(place: Place, where: str, record: Mapping[str, Any]) -> Row | None:
+    """The row that an object says; None if it says that there is none, or one that is to be skipped."""
+    if place.absent and record.get(place.absent) is None:
+        return None
+    cells = [record.get(column) for column in place.columns]
+    if None in cells and place.blanks:
+        given = {
+            column: type_.to_json(place.blanks[column])
+            for column, type_ in zip(place.columns, place.types, strict=True)
+            if column in place.blanks
+        }
+        cells = [given.get(column) if cell is None else cell for column, cell in zip(place.columns, cells, strict=True)]
+    if None in cells:
+        if place.skip_nulls:
+            return None
+        column = place.columns[cells.index(None)]
+        raise null_error(where, place, column, missing=column not in record)
+    row = []
+    for column, type_, cell in zip(place.columns, place.types, cells, strict=True):
         try:
-            record = json.loads(line, parse_float=_decimal, parse_int=_integer, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as reason:
-            what = f"{reason.msg} (character {reason.pos + 1})" if isinstance(reason, json.JSONDecodeError) else reason
-            raise DataError(f"{path}:{number}: is not JSON: {what}", "value") from None
-        if not isinstance(record, dict):
-            raise DataError(f"{path}:{number}: a line holds an object with the columns as keys", "value")
-        if place.absent and record.get(place.absent) is None:
-            continue
-        cells = [record.get(column) for column in place.columns]
-        if None in cells and place.blanks:
-            given = {
-                column: type_.to_json(place.blanks[column])
-                for column, type_ in zip(place.columns, place.types, strict=True)
-                if column in place.blanks
-            }
-            cells = [given.get(column) if cell is None else cell for column, cell in zip(place.columns, cells, strict=True)]
-        if None in cells:
-            if place.skip_nulls:
-                continue
-            column = place.columns[cells.index(None)]
-            raise null_error(f"{path}:{number}", place, column, missing=column not in record)
-        row = []
-        for column, type_, cell in zip(place.columns, place.types, cells, strict=True):
-            try:
-                row.append(type_.from_json(cell))
-            except ValueError as reason:
-                raise DataError(f"{path}:{number}: column {column} of {place.relation}: {reason}", "value") from None
-        yield tuple(row)
+            row.append(type_.from_json(cell))
+        except ValueError as reason:
+            raise bad_cell(place, where, column, reason) from None
+    return tuple(row)
+
+
+def bad_cell(place: Place, where: str, column: str, reason: ValueError) -> DataError:
+    return DataError(f"{where}: column {column} of {place.relation}: {reason}", "value")
 
 
 TEXTS: dict[str, Callable[[Place, Path, TextIO], Iterator[Row]]] = {"file": _rows, "csv": _rows, "json": _json}

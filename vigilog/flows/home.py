@@ -47,6 +47,9 @@ class Warehouse(Protocol):
     def equalize(self, relation: str, wanted: Place, *, kind: str, source: tuple[str, Any]) -> Outcome:
         """Makes a relation equal to a source; its position is committed with that."""
 
+    def follow(self, wanted: Place, name: str, *, kind: str, anew: bool = False) -> Outcome:
+        """Makes a relation equal to a table that has snapshots, from the position of `name` on, which is committed with that, or `anew`."""
+
 
 class Home(Protocol):
     """A database with a folder."""

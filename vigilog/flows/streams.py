@@ -24,6 +24,7 @@ from vigilog.engine.evaluate import ensure_known
 from vigilog.engine.places import split
 from vigilog.files.place import Place
 from vigilog.flows.home import Home
+from vigilog.language.options import OF_SOURCE
 
 if TYPE_CHECKING:
     from vigilog.spark.delta import State
@@ -65,7 +66,7 @@ def made(db: Home, relation: str, place: Place | None) -> Stream:
     if relation not in db.base:
         raise DataError(f"{relation} is derived by rules; change the relations it is derived from", "derived")
     SPARK.need(f"{relation} is a stream, which Spark follows")
-    return TableStream(db, place) if place.options["format"] == "delta" else FolderStream(db, place)
+    return {"delta": DeltaStream, "iceberg": IcebergStream}.get(place.options["format"], FolderStream)(db, place)
 
 
 class FolderStream:
@@ -191,10 +192,13 @@ class FolderStream:
 
 
 class TableStream:
-    """The versions of a Delta table, by its change feed; the first transaction makes the relation equal to the table."""
+    """A table that is looked at now and then: see `_advance` of those that there are."""
 
-    def __init__(self, db: Home, place: Place) -> None:
-        self.db, self.place, self.relation = db, replace(place, format="delta", options={}), place.relation
+    def __init__(self, db: Home, place: Place, format_: str) -> None:
+        self.db, self.relation = db, place.relation
+        self.place = replace(
+            place, format=format_, options={key: value for key, value in place.options.items() if key in OF_SOURCE[format_]}
+        )
         self.name = f"stream {place.relation}"
         self.every = float(place.options.get("every", EVERY))
         self.failed: VigilogError | None = None
@@ -217,14 +221,11 @@ class TableStream:
 
     def start(self, *, once: bool, anew: bool) -> None:
         self.once, self.anew = once, anew
-        self._ensure_same()
+        self._begin()
         self.thread.start()
 
     def catch_up(self) -> None:
-        try:
-            self._advance()
-        except VigilogError as reason:
-            self.failed = reason
+        self._look()
         if self.failed:
             raise self.failed
 
@@ -235,53 +236,97 @@ class TableStream:
 
     def _run(self) -> None:
         while not self.stopping.is_set() and self.failed is None:
-            try:
-                self._advance()
-            except VigilogError as reason:
-                self.failed = reason
-            except Exception as reason:  # Spark's process has ended, say
-                self.failed = DataError(f"the stream of {self.relation} ended: {type(reason).__name__}: {reason}", "spark")
+            self._look()
             if self.once:
                 break
             self.stopping.wait(self.every)
 
-    def _ensure_same(self) -> State:
+    def _look(self) -> None:
+        try:
+            with self.busy:
+                self._advance()
+        except VigilogError as reason:
+            self.failed = reason
+        except Exception as reason:  # Spark's process has ended, say
+            self.failed = DataError(f"the stream of {self.relation} ended: {type(reason).__name__}: {reason}", "spark")
+
+    def _begin(self) -> None:
+        """Raises DataError if the table cannot be followed from where it was left."""
+        raise NotImplementedError
+
+    def _advance(self) -> None:
+        """Takes what is new."""
+        raise NotImplementedError
+
+    def _other(self, since: object) -> DataError:
+        return DataError(f"{self.place.location}: is another table than the one that {self.relation} followed up to {since}", "source")
+
+
+class DeltaStream(TableStream):
+    """The versions of a Delta table, by its change feed; the first transaction makes the relation equal to the table."""
+
+    def __init__(self, db: Home, place: Place) -> None:
+        super().__init__(db, place, "delta")
+
+    def _begin(self) -> None:
+        self._state()
+
+    def _state(self) -> State:
         """The state of the table. Raises DataError if it is not the one that was followed before."""
         from vigilog.spark.delta import state
 
         found, known = state(self.place), self.position
         if known is not None and not self.anew and (found.table != known["table"] or found.version < known["version"]):
-            raise DataError(
-                f"{self.place.location}: is another table than the one that {self.relation} followed up to version {known['version']}",
-                "source",
-            )
+            raise self._other(f"version {known['version']}")
         return found
 
     def _advance(self) -> None:
         """Takes the versions that are new, one transaction each."""
         from vigilog.spark.streams import from_version
 
-        with self.busy:
-            newest = self._ensure_same()
-            known = self.position
-            if known is None or self.anew:
-                with self.db.lock:
-                    whole = replace(self.place, options={"version": str(newest.version)})
-                    position = {"table": newest.table, "version": newest.version}
-                    owner, *others = split(self.db.program, whole)
-                    for place in others:
-                        self.db.store.equalize(place.relation, place, kind="stream", source=(f"stream {place.relation}", position))
-                    self.db.store.equalize(self.relation, owner, kind="stream", source=(self.name, position))
-                self.anew = False
+        newest = self._state()
+        known = self.position
+        if known is None or self.anew:
+            with self.db.lock:
+                whole = replace(self.place, options={"version": str(newest.version)})
+                position = {"table": newest.table, "version": newest.version}
+                owner, *others = split(self.db.program, whole)
+                for place in others:
+                    self.db.store.equalize(place.relation, place, kind="stream", source=(f"stream {place.relation}", position))
+                self.db.store.equalize(self.relation, owner, kind="stream", source=(self.name, position))
+            self.anew = False
+            return
+        for version in range(known["version"] + 1, newest.version + 1):
+            if self.stopping.is_set():
                 return
-            for version in range(known["version"] + 1, newest.version + 1):
-                if self.stopping.is_set():
-                    return
-                wish: dict[str, dict[str, list[Row]]] = {"delete": {}, "insert": {}}
-                for place in split(self.db.program, self.place):
-                    for operation, row in from_version(place, version):
-                        wish[operation].setdefault(place.relation, []).append(row)
-                self.db.take(wish, kind="stream", source=(self.name, {"table": newest.table, "version": version}))
+            wish: dict[str, dict[str, list[Row]]] = {"delete": {}, "insert": {}}
+            for place in split(self.db.program, self.place):
+                for operation, row in from_version(place, version):
+                    wish[operation].setdefault(place.relation, []).append(row)
+            self.db.take(wish, kind="stream", source=(self.name, {"table": newest.table, "version": version}))
+
+
+class IcebergStream(TableStream):
+    """The snapshots of an Iceberg table: whenever there is a new one, what has changed since the last is one transaction. The first makes the relation equal to the table."""
+
+    def __init__(self, db: Home, place: Place) -> None:
+        super().__init__(db, place, "iceberg")
+        self.place = replace(self.place, options={**self.place.options, "name": place.options["path"]})
+
+    def _begin(self) -> None:
+        from vigilog.spark.iceberg import Opened
+
+        found, known = Opened(self.place), self.position
+        if known is not None and not self.anew and found.uuid != known["table"]:
+            raise self._other(f"snapshot {known['snapshot']}")
+
+    def _advance(self) -> None:
+        self._begin()
+        with self.db.lock:
+            owner, *others = split(self.db.program, self.place)
+            for place in (*others, owner):
+                self.db.store.follow(place, f"stream {place.relation}", kind="stream", anew=self.anew)
+        self.anew = False
 
 
 def together(wishes: Iterable[Mapping[str, Mapping[str, list[Row]]]]) -> dict[str, dict[str, list[Row]]]:

@@ -510,6 +510,8 @@ class Durable(FileDatabase):
             if way == "delete_key":
                 place = key_place(self.program, place)
             places = [place] if way == "delete_key" else split(self.program, place)
+            if way == "equal" and place.format == "iceberg":
+                return [self.store.follow(part, f"sync {part.relation}", kind=kind) for part in (*places[1:], places[0])][-1]
             look(places)
             large = not self.large.isdisjoint([relation, *(part.relation for part in places)])
             if large or (len(places) == 1 and choose("auto", [place], large=SMALL_FILE).engine == "spark"):

@@ -26,6 +26,7 @@ from vigilog.executors.allowance import TooDear
 from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
+from vigilog.folder import tables
 from vigilog.folder.residency import fitting, size
 from vigilog.language.program import Program
 from vigilog.planning.layout import Layout
@@ -343,8 +344,11 @@ class Large:
     ) -> Outcome:
         """Changes a relation by what a source has, in one of the ways there are, in one transaction; the position of the source is committed with it."""
         home = self.db.homes[relation]
-        if way != "equal" and (rows := direct.rows(wanted, FEW_ROWS)) is not None:
-            return self.db.take({"insert" if way == "add" else way: {relation: list(rows)}}, kind=kind, source=source)
+        few = relation not in self.db.large and self.db.kept_rows(home) <= FEW_ROWS
+        if (few or way != "equal") and (rows := direct.rows(wanted, FEW_ROWS)) is not None:
+            told = list(rows)
+            gone = {relation: list(set(self.db.views.rows(home)).difference(told))} if way == "equal" else {}
+            return self.db.take({"delete": gone, "insert" if way in ("add", "equal") else way: {relation: told}}, kind=kind, source=source)
         with closing(self._bulk()) as bulk:
             current = self.source(relation)
             if way == "equal" and (delta := bulk.few(home, current, wanted, FEW_ROWS)) is not None:
@@ -368,6 +372,37 @@ class Large:
     def equalize(self, relation: str, wanted: Place, *, kind: str, source: tuple[str, Any]) -> Outcome:
         """Makes a relation equal to a source; its position is committed with that."""
         return self.change(relation, wanted, "equal", kind=kind, source=source)
+
+    @surviving()
+    def follow(self, wanted: Place, name: str, *, kind: str, anew: bool = False) -> Outcome:
+        """Makes a relation equal to a table that has snapshots, from the position of `name` on, which is committed with that, or `anew`."""
+        return tables.follow(self, wanted, name, kind=kind, anew=anew)
+
+    def exchange(self, relation: str, came: Place, gone: Place, *, kind: str, source: tuple[str, Any]) -> Outcome:
+        """Some rows come to a relation and others go, all of them on Spark, in one transaction."""
+        home = self.db.homes[relation]
+        with closing(self._bulk()) as bulk:
+            current = self.source(relation)
+            difference = bulk.exchange(home, current, came, gone)
+            return self.db.propose(Proposal(SparkChange(self, bulk, relation, current, difference), kind, source))
+
+    def collected(self, place: Place) -> frozenset[Row]:
+        """The rows of a source that only Spark can judge, here."""
+        home = self.db.homes[place.relation]
+        with closing(self._bulk()) as bulk:
+            return bulk.collect(home, bulk.load(home, place).exact)
+
+    def is_many(self, rows: int) -> bool:
+        """Whether so many changed rows stay on Spark."""
+        return rows > FEW_ROWS
+
+    def rows_of(self, relation: str) -> int:
+        """How many rows a base relation has."""
+        found = self.snapshot(relation) if relation in self.db.large else None
+        if found is None:
+            return self.db.kept_rows(self.db.homes[relation])
+        tail = self.db.book.since(found[1], [relation]).get(relation, Delta())
+        return found[0].rows + len(tail.plus) - len(tail.minus)
 
     @surviving()
     def some(self, relation: str, most: int) -> Iterable[Row]:

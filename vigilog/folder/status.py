@@ -82,10 +82,7 @@ def status(db: Durable) -> Status:
 def _base(db: Durable, name: str) -> RelationStatus:
     found, large = db.store.snapshot(name), name in db.large
     tail = db.book.since(found[1], [name]).get(name, Delta()) if found and found[1] >= db.book.log.first else Delta()
-    if found and large:
-        rows = found[0].rows + len(tail.plus) - len(tail.minus)
-    else:
-        rows = db.kept_rows(db.homes[name])
+    rows = db.store.rows_of(name)
     return RelationStatus(
         name=name,
         kind="base",

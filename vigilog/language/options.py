@@ -10,9 +10,9 @@ from vigilog.core.secrets import SECRET_OPTIONS, without_secrets
 from vigilog.language.syntax import Directive
 
 FILES = ("file", "csv", "json", "parquet", "orc", "table")
-SOURCES = ("jdbc", "delta", "stream")
+SOURCES = ("jdbc", "delta", "iceberg", "stream")
 FORMATS = (*FILES, *SOURCES)
-STREAMED = ("json", "csv", "parquet", "delta")
+STREAMED = ("json", "csv", "parquet", "debezium", "delta", "iceberg")
 
 Rule = tuple[Callable[[str], bool], str]
 
@@ -26,6 +26,13 @@ _WHOLE: Rule = (lambda value: value.isascii() and value.isdigit(), "a whole numb
 _TEXT: Rule = (bool, "a text")
 _COLUMN = re.compile(r"\s*[A-Za-z_]\w*\s*(:\s*\w+\s*(\([\d\s,]*\))?)?\s*")
 NULLS = ("nulls", "optional", "of")  # options of sources alone
+
+_CATALOG: dict[str, Rule] = {
+    "catalog": (bool, "the name of a catalog"),
+    "uri": (bool, "where a catalog is"),
+    "type": (bool, "what a catalog is, like rest or sql"),
+    "warehouse": (bool, "where a catalog keeps its tables"),
+}
 
 ANY: dict[str, Rule] = {
     "IO": (_one_of(*FORMATS, "stdout"), f"one of {', '.join(FILES)}; for .input also {', '.join(SOURCES)}; for .output also stdout"),
@@ -62,10 +69,17 @@ OF_SOURCE: dict[str, dict[str, Rule]] = {
         "queryTimeout": _WHOLE,
     },
     "delta": {"version": _WHOLE},
+    "iceberg": {
+        "name": (bool, 'the name of a table, like "shop.orders"'),
+        **_CATALOG,
+        "snapshot": (bool, "the number of a snapshot, or the name of a branch or a tag"),
+    },
     "stream": {
         "format": (_one_of(*STREAMED), f"one of {', '.join(STREAMED)}"),
-        "path": (bool, "a folder"),
+        "path": (bool, "a folder or a table"),
+        **_CATALOG,
         "op": (bool, "the column with the operation"),
+        "timestamps": (_one_of("ms", "us", "ns"), "ms, us or ns: what a timestamp counts that is a number (format=debezium)"),
         "max_files": _WHOLE,
         "every": (lambda value: value.isascii() and value.isdigit() and int(value) > 0, "a number of seconds"),
     },
@@ -94,18 +108,30 @@ OF_CONDITION: dict[str, dict[str, Rule]] = {
     },
     "trigger": {"insert": _RELATION, "delete": _RELATION, "upsert": _RELATION, "delete_key": _RELATION, "priority": _PRIORITY},
 }
-NEEDED = {"jdbc": ("url",), "delta": ("filename",), "stream": ("format", "path")}
+NEEDED = {"jdbc": ("url",), "delta": ("filename",), "iceberg": (), "stream": ("format", "path")}
+_OF_FILES = ("json", "csv", "parquet", "debezium")
+OF_FORMAT: dict[str, tuple[str, ...]] = {  # options of streams that only some formats have
+    "op": ("json", "csv", "parquet"),
+    "timestamps": ("debezium",),
+    "max_files": _OF_FILES,
+    **dict.fromkeys(_CATALOG, ("iceberg",)),
+}
 _DATABASE = {
     "input": 'a database is read by IO=jdbc: .input r(IO=jdbc, url="jdbc:sqlite:rows.db", dbtable="r")',
     "output": 'a table of a database is kept equal to a view by db.sink("r", "jdbc", …): docs/sources.md',
 }
 _OF_INPUT = frozenset({*NULLS, "missing"})
 _PLACED = frozenset({"filename", "name"})  # options that say where, which sources say in their own way
-_WITHOUT = {"jdbc": ANY.keys() - {"IO", *NULLS}, "delta": ANY.keys() - {"IO", *NULLS, "filename"}, "stream": _PLACED | {"missing"}}
+_WITHOUT = {
+    "jdbc": ANY.keys() - {"IO", *NULLS},
+    "delta": ANY.keys() - {"IO", *NULLS, "filename"},
+    "iceberg": ANY.keys() - {"IO", *NULLS, "name"},
+    "stream": _PLACED | {"missing"},
+}
 
 
-def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
-    """The options that a directive may have."""
+def known_options(kind: str, format_: str, streamed: str = "") -> Mapping[str, Rule]:
+    """The options that a directive may have; of a stream, those that go with the format in which it is `streamed`."""
     if kind == "printsize":
         return {}
     if kind in OF_CONDITION:
@@ -115,7 +141,8 @@ def known_options(kind: str, format_: str) -> Mapping[str, Rule]:
     if kind == "output":
         return {key: rule for key, rule in ANY.items() if key not in _OF_INPUT}
     without = _WITHOUT.get(format_, ())
-    return {key: rule for key, rule in ANY.items() if key not in without} | OF_SOURCE.get(format_, {})
+    own = {key: rule for key, rule in OF_SOURCE.get(format_, {}).items() if streamed in OF_FORMAT.get(key, (streamed,)) or not streamed}
+    return {key: rule for key, rule in ANY.items() if key not in without} | own
 
 
 def check_options(directive: Directive, findings: Findings) -> None:
@@ -126,7 +153,8 @@ def check_options(directive: Directive, findings: Findings) -> None:
             "unknown-option", f"{word} does not know IO=sqlite", directive.span, rule=_rule("IO"), hint=_DATABASE[directive.kind]
         )
         return
-    allowed = known_options(directive.kind, format_)
+    streamed = option.get("format", "") if format_ == "stream" else ""
+    allowed = known_options(directive.kind, format_, streamed if streamed in STREAMED else "")
     for key, value in directive.options:
         if key not in allowed:
             hint = (
@@ -135,6 +163,7 @@ def check_options(directive: Directive, findings: Findings) -> None:
                 or ("options are " + ", ".join(sorted(allowed)) if allowed else "")
             )
             of = f" for IO={format_}" if directive.kind == "input" and format_ in SOURCES else ""
+            of += f" with format={streamed}" if key in OF_FORMAT and of and streamed else ""
             findings.error("unknown-option", f"{word} has no option {key}{of}", directive.span, hint=hint)
         elif not allowed[key][0](value) or (key == "IO" and value in _refused_formats(directive.kind)):
             shown = "…" if key in SECRET_OPTIONS else without_secrets(value)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyarrow as pa
 
+from vigilog.core.arrow import plain
 from vigilog.core.errors import DataError
 from vigilog.core.extras import DELTA
 from vigilog.core.secrets import without_secrets
@@ -46,7 +47,7 @@ def read(session: SparkSession, place: Place) -> DataFrame:
     if table.protocol().min_reader_version > 1:
         from deltalake import QueryBuilder
 
-        return session.createDataFrame(_arrow(QueryBuilder().register("rows", table).execute("SELECT * FROM rows")))
+        return session.createDataFrame(plain(pa.table(QueryBuilder().register("rows", table).execute("SELECT * FROM rows"))))
     return _files(session, place, table)
 
 
@@ -62,7 +63,7 @@ def changes(session: SparkSession, place: Place, version: int) -> DataFrame:
         why = "it has no change feed; turn it on (delta.enableChangeDataFeed=true), or use sync"
         raise DataError(f"{place.location}: cannot be followed for {place.relation}: {why}", "source")
     try:
-        return session.createDataFrame(_arrow(table.load_cdf(starting_version=version, ending_version=version)))
+        return session.createDataFrame(plain(pa.table(table.load_cdf(starting_version=version, ending_version=version))))
     except Exception as reason:
         raise DataError(f"{place.location}: version {version} cannot be followed for {place.relation}: {_line(reason)}", "source") from None
 
@@ -91,20 +92,13 @@ def _line(reason: BaseException) -> str:
     return without_secrets(str(reason).split("\n")[0])[:400]
 
 
-def _arrow(batches: Any) -> pa.Table:
-    """Arrow batches as Spark takes them: without the newer kinds of text and bytes."""
-    table = pa.table(batches)
-    plain = {pa.string_view(): pa.string(), pa.large_string(): pa.string(), pa.binary_view(): pa.binary(), pa.uint64(): pa.int64()}
-    return table.cast(pa.schema([field.with_type(plain.get(field.type, field.type)) for field in table.schema]))
-
-
 def _files(session: SparkSession, place: Place, table: DeltaTable) -> DataFrame:
     """The files of a table, read by Spark, each with the values of its partition, which only the log has."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(json.loads(table.schema().to_json()))
-    added = _arrow(table.get_add_actions(flatten=True))
+    added = plain(pa.table(table.get_add_actions(flatten=True)))
     paths = [unquote(path) for path in added["path"].to_pylist()]
     files = [path if "://" in path else _inside(place, path) for path in paths]
     parts = list(table.metadata().partition_columns)

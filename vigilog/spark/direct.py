@@ -1,4 +1,4 @@
-"""Reads Parquet files of this machine without Spark: where their rows are few, and cannot be refused. What is not so plain is left to Spark, which means the same by it."""
+"""Reads Parquet files of this machine, and Iceberg tables, without Spark: where their rows are few, and cannot be refused. What is not so plain is left to Spark, which means the same by it."""
 
 from __future__ import annotations
 
@@ -37,30 +37,49 @@ def _distinct(ordered: Iterator[Row]) -> Iterator[Row]:
 
 def _table(place: Place, most: int) -> pa.Table | None:
     plain = all(type_.kind in PLAIN for type_ in place.types) and place.types
-    if place.format != "parquet" or not place.local or not plain or place.absent or place.blanks or place.skip_nulls:
+    if place.format not in _PARTS or not plain or place.absent or place.blanks or place.skip_nulls:
         return None
     try:
         import pyarrow as pa
-        import pyarrow.parquet as pq
     except ModuleNotFoundError:
         return None  # nor is there Spark, which says how to install both
     from vigilog.core.arrow import arrow_type
 
-    parts: list[pa.Table] = []
-    left = most
     with suppress(OSError, ValueError):  # of which Arrow's errors are some; Spark will say what is wrong
-        for path in _files(place):
-            with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                left -= file.metadata.num_rows
-                if left < 0 or not _fits(place, file.schema_arrow):
-                    return None
-                parts.append(file.read(columns=list(place.columns)).select(list(place.columns)))
-        if not parts:
+        parts = _PARTS[place.format](place, most)
+        if not parts or not all(_fits(place, part.schema) for part in parts):
             return None
-        found = pa.concat_tables(parts).cast(pa.schema([(name, arrow_type(t)) for name, t in zip(place.columns, place.types, strict=True)]))
+        schema = pa.schema([(name, arrow_type(t)) for name, t in zip(place.columns, place.types, strict=True)])
+        found = pa.concat_tables([part.select(list(place.columns)) for part in parts]).cast(schema)
         found.validate(full=True)
         return found if all(_is_good(column) for column in found.columns) else None
     return None
+
+
+def _parquet(place: Place, most: int) -> list[pa.Table]:
+    """The tables of files on this machine; none if they have too many rows, or other columns."""
+    import pyarrow.parquet as pq
+
+    parts: list[pa.Table] = []
+    left = most
+    for path in _files(place) if place.local else ():
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            left -= file.metadata.num_rows
+            if left < 0 or not _fits(place, file.schema_arrow):
+                return []
+            parts.append(file.read(columns=list(place.columns)))
+    return parts
+
+
+def _iceberg(place: Place, most: int) -> list[pa.Table]:
+    """The rows of a table; none if these are too many."""
+    from vigilog.spark.iceberg import Opened
+
+    found = Opened(place)
+    return [found.arrow(found.tasks)] if found.records <= most else []
+
+
+_PARTS = {"parquet": _parquet, "iceberg": _iceberg}
 
 
 def _files(place: Place) -> list[Path]:

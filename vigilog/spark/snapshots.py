@@ -78,6 +78,23 @@ def write(frame: DataFrame, warehouse: str, relation: str, what: str) -> Written
     return Written(location, int(counted.get["rows"]))
 
 
+def write_table(table: pa.Table, warehouse: str, relation: str, what: str) -> Written:
+    """Writes the rows of a table into a new folder of the warehouse: by this process, if it is on this machine."""
+    if is_uri(warehouse):
+        return write(session().createDataFrame(table), warehouse, relation, what)
+    import pyarrow.parquet as pq
+
+    location = Path(warehouse) / relation / f"{what}-{secrets.token_hex(8)}"
+    try:
+        location.mkdir(parents=True)
+        pq.write_table(table, location / "part-0.parquet")
+        (location / DONE).touch()
+    except OSError as reason:
+        remove(str(location))
+        raise DataError(f"{location} cannot be written ({reason.strerror or reason}); nothing was changed", "disk") from None
+    return Written(str(location), table.num_rows)
+
+
 def read(session: SparkSession, written: Written, columns: Sequence[str], types: Sequence[Type]) -> DataFrame:
     """The rows of a snapshot. Raises DataError if it is not whole."""
     if not is_uri(written.location) and not (Path(written.location) / DONE).exists():

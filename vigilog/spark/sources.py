@@ -25,7 +25,7 @@ from vigilog.core.values import Row, Type
 from vigilog.files import reader
 from vigilog.files.place import Place
 from vigilog.files.reader import NULLARY, Order
-from vigilog.spark import cells, delta, jdbc
+from vigilog.spark import cells, delta, iceberg, jdbc
 from vigilog.spark.paths import escaped
 from vigilog.spark.session import cause
 from vigilog.spark.session import session as start_session
@@ -67,7 +67,9 @@ def rows(place: Place) -> Iterator[Row]:
 
 
 def expected(place: Place) -> int:
-    """How many rows a source says that it has: Parquet files on this machine, if they are not too many to be asked; else 0."""
+    """About how many rows a source says that it has: an Iceberg table, or Parquet files on this machine, if they are not too many to be asked; else 0."""
+    if place.format == "iceberg":
+        return iceberg.Opened(place).records
     if place.format != "parquet" or not place.local:
         return 0
     import pyarrow.parquet as pq
@@ -86,6 +88,8 @@ def look(place: Place) -> None:
             pass
     elif place.format == "parquet" and place.local:
         _look_at_parquet(place)
+    elif place.format == "iceberg":
+        iceberg.Opened(place).ensure_no_nulls()
     else:
         session = start_session()
         found, parts, refused = _judged(session, place)
@@ -396,13 +400,14 @@ COLUMNAR: dict[str, Callable[[SparkSession, Place], DataFrame]] = {
     "table": lambda session, place: session.table(place.location),
     "jdbc": lambda session, place: jdbc.read(session, place.options, place.relation),
     "delta": delta.read,
+    "iceberg": iceberg.read,
 }
 
 
 def _metadata(place: Place) -> list[Column]:
     from pyspark.sql import functions as F
 
-    file = F.lit(None).cast("string") if place.format in ("table", "jdbc", "delta") else F.col("_metadata.file_path")
+    file = F.lit(None).cast("string") if place.format in ("table", "jdbc", "delta", "iceberg") else F.col("_metadata.file_path")
     row = F.col("_metadata.row_index") if place.format == "parquet" else F.lit(None).cast("bigint")
     return [file.alias(_FILE), row.alias(ROW)]
 

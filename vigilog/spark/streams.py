@@ -5,7 +5,7 @@ A row says what is to be done with it in a column of its own, or is inserted. Al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from vigilog.core.arrow import from_arrow
 from vigilog.core.errors import DataError, UsageError
-from vigilog.core.values import SYMBOL, Row
+from vigilog.core.values import SYMBOL
+from vigilog.files import events
+from vigilog.files.events import OPERATION, OPERATIONS, Line, Operation
 from vigilog.files.place import Place
 from vigilog.spark import delta, sources
 from vigilog.spark.cells import Cell
@@ -26,15 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-OPERATION = "op"
-OPERATIONS = ("insert", "delete", "upsert", "delete_key")
 MOST_FILES = "100"  # that one batch reads, unless stated otherwise
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 _ORDER, _NUMBER = "__order", "__number"
 _ONE_PARTITION = 1 << 33
 _BLANK: dict[str, str | bool] = {"symbol": "", "boolean": False, "date": "1970-01-01", "timestamp": "1970-01-01"}
 
-Operation = tuple[str, Row]
 OnBatch = Callable[[int, list[str]], None]
 
 
@@ -71,10 +70,12 @@ def missing(place: Place) -> DataError:
 
 def from_files(place: Place, key: Sequence[int], paths: Sequence[str]) -> list[Operation]:
     """What the rows of some files say, in their order. Raises DataError if a file is not there, or one of its rows is refused."""
+    files = [replace(place, format=place.options["format"], location=_plain(path)) for path in paths]
+    if place.options["format"] == "debezium":
+        return [operation for file in files for operation in events.operations(file, key, _lines(file))]
     judged = []
-    for path in paths:
-        file = replace(place, format=place.options["format"], location=_plain(path), options={})
-        part = _with_operation(file, place.options.get(OPERATION), key)
+    for file in files:
+        part = _with_operation(replace(file, options={}), place.options.get(OPERATION), key)
         judged.append((part, sources.raw(session(), part.place)))
     return _collected(place, judged)
 
@@ -85,6 +86,19 @@ def from_version(place: Place, version: int) -> list[Operation]:
     kinds = dict.fromkeys(delta.COMES, "insert") | dict.fromkeys(delta.GOES, "delete")
     rows = _collected(place, [(part, sources.columnar(part.place, delta.changes(session(), place, version)))])
     return [(kinds[operation], row) for operation, row in rows]
+
+
+def _lines(file: Place) -> Iterator[Line]:
+    """The lines of a file, wherever it is."""
+    if file.local:
+        yield from events.lines(file)
+        return
+    try:
+        found = session().read.option("lineSep", "\n").text(file.location).toArrow()
+    except Exception as reason:
+        raise sources.unreadable(file, reason) from None
+    for number, line in enumerate(found["value"].to_pylist(), start=1):
+        yield f"{file.location}:{number}", line
 
 
 def _plain(path: str) -> str:

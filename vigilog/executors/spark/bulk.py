@@ -129,6 +129,13 @@ class Bulk:
         gone = old.join(asked.drop(sources.REFUSED), list(key), "left_semi").select(*columns)
         return self._settled(old.limit(0), gone)
 
+    def exchange(self, relation: str, current: Source, came: Place, gone: Place) -> Difference:
+        """From what a relation has to what it has with the rows of one source, and without those of another."""
+        self.frames.watch.begin(f"comparing {relation}")
+        old = keeping.load(self.frames, relation, current).exact
+        new, lost = (keeping.load(self.frames, relation, side).exact for side in (came, gone))
+        return self._settled(_less(new, old), _less(old.join(lost, list(old.columns), "left_semi"), new))
+
     def rows(self, relation: str, difference: Difference) -> Delta:
         """A difference that is small, here."""
         return Delta(self.collect(relation, difference.plus), self.collect(relation, difference.minus))
