@@ -180,7 +180,7 @@ def _no_base(program: Program, relation: str) -> DataError:
 
 
 def _rows(program: Program, relation: str, given: Any) -> Iterable[Row]:
-    if type(given) is list and set(map(type, given)) <= SEQUENCES:  # as they come from JSON and from clients
+    if type(given) in SEQUENCES and set(map(type, given)) <= SEQUENCES:  # as they come from JSON and from clients
         return checked_rows(program, relation, given)
     told = isinstance(given, COLLECTIONS) and any(isinstance(row, Mapping) and row.keys() == _FACT for row in given)
     if told and set(program.relations[relation].columns) != _FACT:

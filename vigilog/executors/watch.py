@@ -122,7 +122,9 @@ class Watch:
         self._tell()
 
     def reached(self, rounds: int, rows: int) -> None:
-        """So many rounds are done, and rows derived, of something that has bounds of its own."""
+        """So many rounds are done, and rows derived, of something that has bounds of its own, except of time."""
+        if self.timeout is not None or self.patience is not None:
+            self.tick()
         if self.report:
             self.rounds, self.rows = rounds, rows
             self._tell()

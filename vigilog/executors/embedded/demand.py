@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -35,9 +36,13 @@ class OverBudget(Stopped):
     """More rows were derived than allowed."""
 
 
-RoundPlan = list[
-    dict[str, list[tuple[Statement, bool]]]
-]  # by rank and by relation: what is to be done when rows come there, and whether only with those
+@dataclass(frozen=True, eq=False)
+class RoundPlan:
+    """What is to be done when rows come to relations."""
+
+    ranks: list[dict[str, list[tuple[Statement, bool]]]]  # of each relation: the statements, and whether each reads only the new rows
+    readers: dict[str, list[int]]  # the ranks in which a relation is read
+    concerned: dict[tuple[int, str], Concerned]  # by rank and relation, where statements are found by constants
 
 
 class DemandMachine:
@@ -65,8 +70,7 @@ class DemandMachine:
         self.fetched: dict[str, set[tuple[Any, ...]]] = {}  # what came to relations without a table
         self.made: set[str] = set()  # relations with a work table
         self.sizes: dict[str, int] = {}
-        self.seen: dict[int, list[dict[str, int]]] = {}  # for each plan and rank, how much of each relation has been read
-        self.concerned: dict[int, dict[tuple[int, str], Concerned]] = {}  # for each plan, where rules are found by constants
+        self.seen: dict[RoundPlan, list[dict[str, int]]] = {}  # for each rank, how much of each relation has been read
         self.derived = self.rounds = 0
         self.budget: int | None = None
         self.trace: list[tuple[str, int]] | None = None  # how far each relation had come, step after step, if wanted
@@ -85,17 +89,20 @@ class DemandMachine:
         for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
             if relation not in self.transient.relations:
                 self._create(relation)
-        found: RoundPlan = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
+        by_rank: list[dict[str, list[tuple[Statement, bool]]]] = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
+        readers: dict[str, list[int]] = {}
         concerned: dict[tuple[int, str], Concerned] = {}
         for rule, rank in live:
             for place, atom in self._places(rule):
                 statement = self._statement(rule, place, atom, rows), atom.relation not in self.inputs
-                found[rank].setdefault(atom.relation, []).append(statement)
+                if atom.relation not in by_rank[rank]:
+                    by_rank[rank][atom.relation] = []
+                    readers.setdefault(atom.relation, []).append(rank)
+                by_rank[rank][atom.relation].append(statement)
                 if atom.relation in self.inputs:
                     concerned.setdefault((rank, atom.relation), Concerned()).add(statement, self._wanted(rule, place, atom))
-        self.concerned[id(found)] = {place: self._asking(place[1], index) for place, index in concerned.items() if index.many}
         self.tables.register()
-        return found
+        return RoundPlan(by_rank, readers, {place: self._asking(place[1], index) for place, index in concerned.items() if index.many})
 
     def _wanted(self, rule: Rule, place: int, atom: Atom) -> tuple[int, Any] | None:
         """The column of an input that must have a constant for a rule to find something, and the constant as tables have it."""
@@ -117,8 +124,8 @@ class DemandMachine:
 
     def warm(self, plan: RoundPlan) -> None:
         """Lets SQLite compile the statements of a plan, by running them over nothing."""
-        for relations in plan:
-            for statements in relations.values():
+        for by_relation in plan.ranks:
+            for statements in by_relation.values():
                 for statement, window in statements:
                     for text in {statement.text, statement.whole}:
                         self.tables.execute(text, statement.parameters | ({"since": 0, "until": 0} if window else {}))
@@ -137,38 +144,41 @@ class DemandMachine:
         self, plan: RoundPlan, filled: Iterable[str] = (), changed: Collection[str] = (), needed: Collection[str] | None = None
     ) -> None:
         """Derives all that follows from the seeds and the filled inputs, and has not been derived since the last `clear`; of what is not `needed` nothing. The tables `changed` have rows."""
-        sizes, cursor, statements = self.sizes, self.tables.cursor, 0
+        sizes, execute, watch, transient = self.sizes, self.tables.cursor.execute, self.tables.watch, self.transient.relations
+        statements = 0
         for relation in filled:
             sizes[relation] = 1
-        seen, concerned = self.seen.setdefault(id(plan), [{} for _ in plan]), self.concerned[id(plan)]
+        seen, concerned = self.seen.setdefault(plan, [{} for _ in plan.ranks]), plan.concerned
         open_ = [
-            {name for name in sizes.keys() & steps.keys() if sizes[name] > known.get(name, 0)}
-            for steps, known in zip(plan, seen, strict=True)
+            {name for name in sizes.keys() & by_relation.keys() if sizes[name] > known.get(name, 0)}
+            for by_relation, known in zip(plan.ranks, seen, strict=True)
         ]
         try:
-            while (rank := next((number for number, relations in enumerate(open_) if relations), None)) is not None:
+            while any(open_):
+                rank = next(number for number, relations in enumerate(open_) if relations)
                 self.rounds += 1
-                batch = [(relation, seen[rank].get(relation, 0), sizes[relation]) for relation in open_[rank]]
+                read, batch = seen[rank], open_[rank]
                 open_[rank] = set()
-                for relation, since, until in batch:
-                    seen[rank][relation] = until
+                for relation, since, until in [(name, read.get(name, 0), sizes[name]) for name in batch]:
+                    read[relation] = until
                     index = concerned.get((rank, relation)) if concerned else None
-                    for statement, window in plan[rank][relation] if index is None else self._for_rows(index):
+                    for statement, window in plan.ranks[rank][relation] if index is None else self._for_rows(index):
                         if statement.needs and not all(map(sizes.get, statement.needs)):
                             continue
-                        if needed is not None and statement.target not in needed:
+                        target = statement.target
+                        if needed is not None and target not in needed:
                             continue
                         if window:
                             statement.parameters["since"], statement.parameters["until"] = since, until
-                        cursor.execute(statement.whole if statement.without.isdisjoint(changed) else statement.text, statement.parameters)
+                        rows = execute(statement.now(changed), statement.parameters)
                         statements += 1
-                        target = statement.target
-                        found = self._fetch(target, cursor) if target in self.transient.relations else cursor.rowcount
-                        if found:
-                            self._found(plan, target, found, open_)
-                self.tables.watch.reached(self.rounds, self.derived)
+                        number = self._fetch(target, rows) if target in transient else rows.rowcount
+                        if number:
+                            self._note(target, number)
+                            for reader in plan.readers.get(target, ()):
+                                open_[reader].add(target)
+                watch.reached(self.rounds, self.derived)
                 self._check(self.derived)
-                self.tables.watch.tick()
             self._compare()
         except BaseException as reason:
             self.tables.let_go()
@@ -211,15 +221,12 @@ class DemandMachine:
                 self.sizes[difference.told] = len(found)
                 self.derived += len(found)
 
-    def _found(self, plan: RoundPlan, target: str, number: int, open_: list[set[str]]) -> None:
-        """Notes that rows have come, and who is to read them."""
-        self.sizes[target] = size = self.sizes.get(target, 0) + number
+    def _note(self, relation: str, number: int) -> None:
+        """So many rows have come."""
+        self.sizes[relation] = size = self.sizes.get(relation, 0) + number
         self.derived += number
         if self.trace is not None:
-            self.trace.append((target, size))
-        for steps, relations in zip(plan, open_, strict=True):
-            if target in steps:
-                relations.add(target)
+            self.trace.append((relation, size))
 
     def rows(self, relation: str, where: str = "", parameters: tuple[Any, ...] = ()) -> Collection[Row]:
         """The rows of a work table, or of a relation without one, as values."""

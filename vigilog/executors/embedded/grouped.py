@@ -370,7 +370,7 @@ class GroupKeeper:
         if self.machine is None or self.group.own:
             return {}
         state, found = self.states[self.group.rows.relation], dict[str, list[_Straight]]()
-        for name, statements in (entry for rank in self.plan for entry in rank.items()):
+        for name, statements in (entry for rank in self.plan.ranks for entry in rank.items()):
             for statement, window in statements:
                 if window or statement.needs or statement.target not in (state.lost, state.gained):
                     return {}

@@ -37,7 +37,7 @@ CHANGE = ("minus", "plus")
 
 @dataclass(frozen=True)
 class _Statements:
-    """How rows come into a relation's tables of changes, into the relation and out of it, one by one or from there; and how the tables of changes are emptied."""
+    """How rows come into a relation's tables of changes, into the relation and out of it, one by one or from there; and how the tables of changes are emptied and read."""
 
     minus: str
     plus: str
@@ -46,6 +46,7 @@ class _Statements:
     delete_all: str
     insert_all: str
     clear: tuple[str, str]
+    read: tuple[str, str]
     changes: tuple[str, str]  # the tables of changes
 
 
@@ -153,12 +154,14 @@ class Maintainer:
             with self.tables.transaction(keep=keep):
                 concerned = self._change(changes)
                 found = self._deltas(wanted, changes)
-                found |= self._passed(found, changes)
+                if self.plan.passed:
+                    found |= self._passed(found, changes)
                 if self.views:
                     found |= self.views.changes(self.filled, budget, concerned)
                     self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
                     self.views.machine.clear()
-                found |= self._followed(allowance or Allowance())
+                if self.queries:
+                    found |= self._followed(allowance or Allowance())
                 self._end()
                 settle(found)
         except BaseException:
@@ -245,9 +248,9 @@ class Maintainer:
     def _end(self) -> None:
         """Deletes what is lost, and empties the tables of changes."""
         for relation, change in self.changed.items():
-            statements = self.statements[relation]
             if relation in self.unread:
                 continue
+            statements = self.statements[relation]
             if change.lost:
                 if relation in self.few:
                     self.tables.connection.executemany(statements.delete, self.few.pop(relation))
@@ -299,6 +302,7 @@ class Maintainer:
             delete_all=f"DELETE FROM {table} WHERE {among(names, minus)}",
             insert_all=f"INSERT OR FAIL INTO {table} SELECT {columns} FROM {plus}",
             clear=(f"DELETE FROM {minus}", f"DELETE FROM {plus}"),
+            read=(f"SELECT {columns} FROM {minus}", f"SELECT {columns} FROM {plus}"),
             changes=(self._name(relation, "minus"), self._name(relation, "plus")),
         )
 
@@ -320,13 +324,15 @@ class Maintainer:
         return found
 
     def _delta(self, relation: str) -> Delta:
+        decoded, execute = self.tables.decoded, self.tables.execute
         if relation in self.at_hand:
-            lost, gained = (frozenset(self.tables.decoded(relation, rows)) for rows in self.at_hand[relation])
+            lost, gained = (frozenset(decoded(relation, rows)) for rows in self.at_hand[relation])
             return Delta(gained, lost)
-        change = self.changed[relation]
-        plus = self.tables.rows_of(relation, self._name(relation, "plus")) if change.gained else ()
-        minus = self.tables.rows_of(relation, self._name(relation, "minus")) if change.lost else ()
-        return Delta(frozenset(plus), frozenset(minus))
+        change, (minus, plus) = self.changed[relation], self.statements[relation].read
+        return Delta(
+            frozenset(decoded(relation, execute(plus)) if change.gained else ()),
+            frozenset(decoded(relation, execute(minus)) if change.lost else ()),
+        )
 
     def _name(self, relation: str, kind: str) -> str:
         return f"{self.layout.tables[relation]} {kind} {self.label}"

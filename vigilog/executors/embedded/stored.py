@@ -131,7 +131,7 @@ class StoredComponent:
         fresh: dict[tuple[str, str], int] = {}
         execute, filled = self.tables.execute, self.filled
         for run, (since, until) in runs:
-            if not run.needs <= filled:
+            if run.needs and not run.needs <= filled:
                 continue
             statement = run.statement
             if until:

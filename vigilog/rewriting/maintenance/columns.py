@@ -48,14 +48,14 @@ class Reading:
             for atom, _ in atoms(rule.body):
                 self.readers.setdefault(atom.relation, set()).add(rule.head.relation)
                 self.uses.setdefault(atom.relation, {}).setdefault(_used(atom, often), set()).add(rule.head.relation)
-        self.plain = frozenset(  # relations all of whose columns are used by everybody
-            name for name, uses in self.uses.items() if all(columns == tuple(range(len(columns))) for columns in uses)
+        self.narrow = frozenset(  # relations not all of whose columns are used by everybody
+            name for name, uses in self.uses.items() if any(columns != tuple(range(len(columns))) for columns in uses)
         )
 
     def spares(self, changes: Mapping[str, Delta]) -> bool:
         """Whether some reader of what changes may not be concerned: otherwise there is nothing to look at."""
-        return any(
-            len(delta.plus) == len(delta.minus) and name in self.uses and name not in self.plain for name, delta in changes.items() if delta
+        return not self.narrow.isdisjoint(changes) and any(
+            name in self.narrow and delta and len(delta.plus) == len(delta.minus) for name, delta in changes.items()
         )
 
     def concerned(self, changes: Mapping[str, Delta]) -> frozenset[str]:
