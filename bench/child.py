@@ -1,4 +1,4 @@
-"""A process for one measurement: `python -m bench.child CONTENDER WORKLOAD [--quick]`.
+"""A process for one measurement: `python -m bench.child CONTENDER WORKLOAD [--quick] [--memory MIB]`.
 
 It warms up on small facts, says `ready`, measures, tells each round where there are any, says `done`, and waits until its standard input is
 closed, so that whoever started it can look at its memory. What it says are lines of JSON.
@@ -7,6 +7,7 @@ closed, so that whoever started it can look at its memory. What it says are line
 from __future__ import annotations
 
 import json
+import os
 import resource
 import sys
 import time
@@ -22,7 +23,9 @@ def main() -> None:
     workload = next(workload for workload in workloads("--quick" in sys.argv) if workload.name == sys.argv[2])
     contender.compute(workload, workload.small(), lambda number, rows: None)
     facts = workload.facts()
-    say(event="ready")
+    if "--memory" in sys.argv:
+        os.environ["VIGILOG_BULK_MEMORY"] = sys.argv[sys.argv.index("--memory") + 1]
+    say(event="ready", peak=peak())
     started, used = time.perf_counter(), time.process_time()
 
     def each(number: int, rows: int) -> None:
@@ -30,9 +33,13 @@ def main() -> None:
 
     outcome = contender.compute(workload, facts, each)
     cpu = time.process_time() - used
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
-    say(event="done", peak=peak, cpu=cpu, **asdict(outcome))
+    say(event="done", peak=peak(), **{**asdict(outcome), "cpu": cpu if outcome.cpu is None else outcome.cpu})
     sys.stdin.read()
+
+
+def peak() -> float:
+    """The largest resident size so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
 
 def say(**what: Any) -> None:

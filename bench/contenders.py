@@ -12,27 +12,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.graphs import Facts, Rows
-from bench.workloads import Workload
+from bench.graphs import Facts, arrow
+from bench.lasting import Outcome, Rounds, anew, opened, parquet, recomputed, recomputed_sqlite, verified
+from bench.workloads import POINTS_TO_ROUND, POINTS_TO_START, Workload
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from vigilog.executors.watch import Watch
-
-Rounds = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one evaluation took; `rounds`, `actions` and `jobs` where the contender can tell."""
-
-    seconds: float
-    rows: int
-    rounds: int | None = None
-    actions: int | None = None
-    jobs: int | None = None
-
 
 Compute = Callable[[Workload, Facts, Rounds], Outcome]
 
@@ -47,6 +32,12 @@ def bulk(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
     from vigilog.executors.watch import Watch
 
     return _vigilog(workload, facts, "duckdb", Watch())
+
+
+def auto(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    from vigilog.executors.watch import Watch
+
+    return _vigilog(workload, facts, "auto", Watch())
 
 
 def spark(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
@@ -68,8 +59,8 @@ def _vigilog(workload: Workload, facts: Facts, engine: str, watch: Watch) -> Out
         seconds = time.perf_counter() - started
         stats = evaluation.stats
         if engine != "spark":
-            return Outcome(seconds, rows, stats.rounds)
-        return Outcome(seconds, rows, stats.rounds, stats.statements, stats.spark_jobs)
+            return Outcome(seconds, rows, rounds=stats.rounds or None)
+        return Outcome(seconds, rows, rounds=stats.rounds, actions=stats.statements, jobs=stats.spark_jobs)
 
 
 def sqlite_counted(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
@@ -110,6 +101,29 @@ def duckdb(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
         return Outcome(time.perf_counter() - started, int(counted[0][0]))
 
 
+def duckdb_loop(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
+    """Semi-naive rounds, by hand, for the points-to analysis."""
+    from duckdb import connect
+
+    started = time.perf_counter()
+    with closing(connect(config={"preserve_insertion_order": False})) as connection:
+        for name, columns in workload.columns.items():
+            connection.register("given", arrow(columns, facts[name]))
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+        for statement in POINTS_TO_START:
+            connection.execute(statement)
+
+        def count(table: str) -> int:
+            return int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
+
+        rounds, fresh = 0, 1
+        while fresh:
+            for statement in POINTS_TO_ROUND:
+                connection.execute(statement)
+            rounds, fresh = rounds + 1, count("points_new") + count("heap_new")
+        return Outcome(time.perf_counter() - started, count("points"), rounds=rounds)
+
+
 def spark_loop(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
     """In the same session as the Spark executor, so with as many shuffle partitions as cores: Spark's own 200 would be slower."""
     from bench.loops import LOOPS
@@ -126,13 +140,7 @@ def spark_loop(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
     started = time.perf_counter()
     frames = {name: opened.createDataFrame(arrow(columns, facts[name])) for name, columns in workload.columns.items()}
     rows = LOOPS[workload.loop](frames, round_)
-    return Outcome(time.perf_counter() - started, rows, reached, reached + 1)
-
-
-def arrow(columns: tuple[str, ...], rows: Rows) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({column: pa.array([row[place] for row in rows], pa.int64()) for place, column in enumerate(columns)})
+    return Outcome(time.perf_counter() - started, rows, rounds=reached, actions=reached + 1)
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,11 @@ class Contender:
     heavy: bool = False
     capped: bool = False
 
+    short: bool = False  # whether it has a quarter of the memory that `bulk` takes
+
+    def asked(self, workload: Workload) -> bool:
+        return self.name in workload.who
+
     def can(self, workload: Workload) -> bool:
         if self.name.startswith("sqlite"):
             return workload.sqlite is not None
@@ -155,9 +168,18 @@ class Contender:
 CONTENDERS = (
     Contender("embedded", "Vigilog embedded", embedded, ours=True),
     Contender("bulk", "Vigilog on DuckDB", bulk, ours=True),
+    Contender("auto", "Vigilog, auto", auto, ours=True),
+    Contender("short", "Vigilog on DuckDB, a quarter of the memory", bulk, ours=True, short=True),
+    Contender("duckdb-loop", "a loop on DuckDB, by hand", duckdb_loop),
     Contender("sqlite-counted", "SQLite, counted", sqlite_counted),
     Contender("sqlite-stored", "SQLite, stored", sqlite_stored),
     Contender("duckdb", "DuckDB", duckdb),
     Contender("spark", "Vigilog Spark", spark, ours=True, heavy=True),
     Contender("spark-loop", "plain Spark loop", spark_loop, heavy=True, capped=True),
+    Contender("opened", "Vigilog, opening", opened, ours=True),
+    Contender("parquet", "DuckDB, from Parquet", parquet),
+    Contender("recomputed", "Vigilog, as it chooses", recomputed, ours=True),
+    Contender("recomputed-sqlite", "Vigilog, on SQLite", recomputed_sqlite, ours=True),
+    Contender("verified", "Vigilog, verify", verified, ours=True),
+    Contender("anew", "Vigilog, all views anew", anew, ours=True),
 )

@@ -34,13 +34,14 @@ class Memory:
 
 @dataclass(frozen=True)
 class Sample:
-    """One measurement. `seconds` is None if the cap came first; `rounds` are (number, rows so far, seconds so far)."""
+    """One measurement. `seconds` is None if the cap came first; `rounds` are (number, rows so far, seconds so far); `before` are the MiB of its process when it was warm."""
 
     seconds: float | None
     cap: float
     outcome: dict[str, Any]
     rounds: list[tuple[int, int, float]]
     memory: Memory = Memory()
+    before: float = 0.0
 
 
 Progress = Callable[[str], None]
@@ -51,7 +52,8 @@ def measure(arguments: Sequence[str], cap: float, progress: Progress) -> Sample:
     rounds: list[tuple[int, int, float]] = []
     with process(["-m", "bench.child", *arguments]) as (running, events, complaints):
         progress("warming up")
-        if (next_event(events, WARM_UP_LIMIT) or {}).get("event") != "ready":
+        ready = next_event(events, WARM_UP_LIMIT) or {}
+        if ready.get("event") != "ready":
             raise Failed(f"{' '.join(arguments)}: {complaint(complaints) or 'did not get ready'}")
         progress("")
         deadline = time.monotonic() + cap
@@ -60,12 +62,12 @@ def measure(arguments: Sequence[str], cap: float, progress: Progress) -> Sample:
             if event is None and running.poll() is not None:
                 raise Failed(f"{' '.join(arguments)}: {complaint(complaints)}")
             if event is None:
-                capped = Sample(None, cap, {}, rounds, peaks(running.pid) or Memory())
+                capped = Sample(None, cap, {}, rounds, peaks(running.pid) or Memory(), ready["peak"])
                 running.kill()
                 return capped
             if event["event"] == "done":
                 memory = peaks(running.pid) or Memory(event["peak"])
-                return Sample(event["seconds"], cap, event, rounds, memory)
+                return Sample(event["seconds"], cap, event, rounds, memory, ready["peak"])
             rounds.append((event["number"], event["rows"], event["seconds"]))
             progress(f"round {event['number']}, {event['rows']:,} rows")
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from bench.contenders import arrow
-from bench.graphs import Facts
+from bench.graphs import Facts, arrow
 from bench.watch.session import Answer, Cost
 from bench.watch.workloads import Change, Row, Workload
 

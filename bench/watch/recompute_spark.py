@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.contenders import arrow
-from bench.graphs import Facts
+from bench.graphs import Facts, arrow
 from bench.watch.recompute import answer, answers
 from bench.watch.session import Answer, Cost
 from bench.watch.workloads import Change, Row, Workload

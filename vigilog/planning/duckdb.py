@@ -277,10 +277,11 @@ def _float(name: str, args: Sequence[Sql]) -> Sql:
 
 
 def _substring(text: Sql, index: Sql, length: Sql) -> Sql:
+    """A part of a text that it has; else NULL. DuckDB looks at constant places before anything runs, outside of any CASE: so all of them are moved into the text."""
     size = call("length", text)
     inside = exp.and_(binary(exp.GTE, index, _big(0)), binary(exp.LTE, index.copy(), size), binary(exp.GTE, length, _big(0)))
-    shown = call("substring", text.copy(), binary(exp.Add, index.copy(), _big(1)), call("least", length.copy(), size.copy()))
-    return case(inside, _tried(shown))
+    first, most = (call("greatest", call("least", place.copy(), size.copy()), _big(0)) for place in (index, length))
+    return case(inside, call("substring", text.copy(), binary(exp.Add, first, _big(1)), most))
 
 
 def _strict(args: Sequence[Sql], body: Sql) -> Sql:

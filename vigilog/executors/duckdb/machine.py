@@ -13,7 +13,7 @@ from dataclasses import replace
 from vigilog.core.errors import Finding, ProgramError, Stopped
 from vigilog.executors.duckdb.recursion import linear, recursive_query
 from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory, Statement, fresh, quote
-from vigilog.executors.duckdb.tail import Pace, Tail, needed_by
+from vigilog.executors.duckdb.tail import A_CELL, Pace, Tail, needed_by
 from vigilog.executors.fixpoint import facts, recursive_positions
 from vigilog.executors.watch import TooManyRows
 from vigilog.language.parts import is_fact
@@ -32,9 +32,10 @@ class DuckMachine:
         self.recent: dict[str, int] = {}
         self.tail: Tail | None = None
         self.parameters: dict[str, str | float] = {}
+        self.doubtful: set[int] = set()  # rules with functors that may be undefined
 
     def start(self, component: Component) -> int:
-        self.component, self.parameters = component, {}
+        self.component, self.parameters, self.doubtful = component, {}, set()
         for relation, rows in facts(component).items():
             self.tables.insert(relation, rows)
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
@@ -93,8 +94,11 @@ class DuckMachine:
             self._back()
         started = time.perf_counter()
         recent = self._round()
-        if self.pace.down(recent, time.perf_counter() - started, sum(self.sizes[name] for name in self.needed)):
+        cells = sum(self.sizes[name] * len(self.layout.columns[name]) for name in self.needed)
+        fits = cells * A_CELL <= self.tables.settings.memory
+        if fits and self.pace.down(recent, time.perf_counter() - started, sum(self.sizes[name] for name in self.needed)):
             self.tail = Tail(self.tables, self.component, {name: self.turns[name] for name, count in self.recent.items() if count})
+            self.doubtful |= {id(rule) for rule in self.rules}  # SQLite does not say which
         return recent
 
     def _back(self) -> None:
@@ -139,9 +143,10 @@ class DuckMachine:
                 for name in names:
                     self.tables.execute(f"DROP TABLE IF EXISTS {quote(name)}")
         for rule in self.rules:
-            chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
-            for text in chosen.undefined_texts:
-                self.undefined += self.tables.run(Statement(text, chosen.parameters))
+            if id(rule) in self.doubtful:
+                chosen = select(rule, self.layout, self.tables.dialect, Choice(rows=self.sizes))
+                for text in chosen.undefined_texts:
+                    self.undefined += self.tables.run(Statement(text, chosen.parameters))
 
     # -- statements
 
@@ -155,6 +160,8 @@ class DuckMachine:
         prefix = f"p{len(self.parameters)}_"
         chosen = select(rule, self.layout, self.tables.dialect, replace(choice or Choice(rows=self.sizes), prefix=prefix))
         self.parameters |= chosen.parameters
+        if chosen.undefined:
+            self.doubtful.add(id(rule))
         return chosen
 
     def _variant(self, rule: Rule, position: int) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from vigilog.core.errors import Stopped, VigilogError
 from vigilog.core.rows import transposed
 from vigilog.core.values import Row
+from vigilog.executors.duckdb.arrays import array_of
 from vigilog.executors.duckdb.settings import Settings
 from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.watch import Watch
@@ -31,7 +32,6 @@ T = TypeVar("T")
 
 AGAIN = 0.05  # seconds until what was interrupted is interrupted again
 AT_ONCE = 100_000  # rows that go in or out together
-_ARROW = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "DOUBLE": pa.float64(), "BLOB": pa.binary()}
 _LIMITS = ("Max expression depth", "stack", "too many", "maximum")
 
 
@@ -132,10 +132,10 @@ class DuckTables:
     def copy(self, relation: str, table: str, tables: Tables, other: str) -> int:
         """Adds the rows of one of SQLite's tables for rows of a relation to one of these; gives their number."""
         cursor = tables.execute(f"SELECT {self.columns(relation)} FROM {quote(other)}")
-        schema, found = self._schema(relation), 0
+        found = 0
         while some := cursor.fetchmany(AT_ONCE):
             self.watch.tick()
-            found += self._append(quote(table), _batch(schema, transposed(some)))
+            found += self._append(quote(table), self._stored(relation, transposed(some)))
         return found
 
     def give(self, relation: str, tables: Tables) -> None:
@@ -145,8 +145,10 @@ class DuckTables:
             self.watch.tick()
             tables.insert_stored(relation, zip(*columns, strict=True))
 
-    def _schema(self, relation: str) -> pa.Schema:
-        return pa.schema([(f"c{number}", _ARROW[COLUMN[type_.kind]]) for number, type_ in enumerate(self.layout.types[relation])])
+    def _stored(self, relation: str, columns: Sequence[Sequence[Any]]) -> pa.Table:
+        """Columns of stored values as DuckDB takes them."""
+        arrays = [array_of(COLUMN[type_.kind], values) for type_, values in zip(self.layout.types[relation], columns, strict=True)]
+        return pa.Table.from_arrays(arrays, [f"c{number}" for number in range(len(arrays))])
 
     def delete(self, relation: str, rows: Iterable[Row]) -> None:
         """Takes rows away that are there."""
@@ -171,7 +173,6 @@ class DuckTables:
         types = self.layout.types[relation]
         bare = not self.layout.program.relations[relation].attributes
         encoders = [encoder(type_) for type_ in types]
-        schema = self._schema(relation)
         left = iter(rows)
         while some := list(islice(left, AT_ONCE)):
             self.watch.tick()
@@ -179,7 +180,7 @@ class DuckTables:
             stored = [
                 values if encode is None or bare else list(map(encode, values)) for encode, values in zip(encoders, cells, strict=True)
             ]
-            yield _batch(schema, stored)
+            yield self._stored(relation, stored)
 
     def count(self, relation: str) -> int:
         self.sizes[relation] = int(self.execute(f"SELECT count(*) FROM {quote(self.layout.tables[relation])}")[0][0])
@@ -297,10 +298,6 @@ class OutOfMemory(Stopped):
 
 def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _batch(schema: pa.Schema, columns: Sequence[Sequence[Any]]) -> pa.Table:
-    return pa.Table.from_arrays([pa.array(values, kind.type) for values, kind in zip(columns, schema, strict=True)], schema=schema)
 
 
 def fresh(name: str, taken: set[str]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 FEW, MANY = 1_000, 20_000  # recent rows up to which a round is small, and beyond which it is large on SQLite
 A_ROUND = 1.0  # seconds that a round may take on SQLite
 MOVING, A_ROW = 0.01, 2e-6  # seconds that a move takes at least, and for each row
+A_CELL = 30  # bytes that SQLite takes for a value, which it cannot put on the disk
 
 
 @dataclass

@@ -11,6 +11,7 @@ from pathlib import Path
 from vigilog.core.errors import Finding, ProgramError, Stopped
 from vigilog.core.values import Row
 from vigilog.executors.embedded.bulk import worthwhile
+from vigilog.executors.embedded.many import put
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
@@ -169,9 +170,9 @@ class TableMachine:
 
     def take(self, relation: str, stored: Iterable[Sequence[Sequence[object]]]) -> None:
         """Takes recent rows as they are stored, many at a time, in columns."""
-        table, marks = quote(self.turns[relation][0]), ", ".join("?" for _ in self.layout.columns[relation])
+        into = f"INSERT INTO {quote(self.turns[relation][0])}"
         for columns in stored:
-            self.tables.connection.executemany(f"INSERT INTO {table} VALUES ({marks})", zip(*columns, strict=True))
+            put(self.tables.connection, into, len(columns), zip(*columns, strict=True))
             self.recent[relation] += len(columns[0])
 
     def advance(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from vigilog.core.errors import Stopped, VigilogError
 from vigilog.core.rows import converted
 from vigilog.core.values import Row, Value
+from vigilog.executors.embedded.many import put
 from vigilog.executors.watch import Outgrown, Watch
 from vigilog.planning.indexes import Order, needed_indexes
 from vigilog.planning.layout import Layout
@@ -124,10 +125,14 @@ class Tables:
         self.insert_stored(relation, self.encoded(relation, rows))
 
     def insert_stored(self, relation: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        marks = ", ".join("?" for _ in self.layout.columns[relation])
         try:
             with self.together():
-                self.connection.executemany(f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])} VALUES ({marks})", rows)
+                put(
+                    self.connection,
+                    f"INSERT OR IGNORE INTO {quote(self.layout.tables[relation])}",
+                    len(self.layout.columns[relation]),
+                    rows,
+                )
         except sqlite3.OperationalError as reason:
             raise self.translated(reason) from None
 
