@@ -80,7 +80,7 @@ def recomputed(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
 
 def recomputed_sqlite(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
     """The same without DuckDB."""
-    with patch("vigilog.executors.embedded.maintain.worthwhile", lambda tables, left: False):
+    with patch("vigilog.core.extras.Extra.installed", False):
         return _recomputed(workload, facts)
 
 

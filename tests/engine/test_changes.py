@@ -27,7 +27,7 @@ from vigilog.engine.database import Database
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import parse_transaction
 from vigilog.engine.watch import alerts_json, watch
-from vigilog.executors.embedded import bulk
+from vigilog.executors.embedded import bulk, tables
 from vigilog.executors.spark import stored
 from vigilog.files import reader
 from vigilog.folder.opening import open_program
@@ -170,12 +170,16 @@ def test_changes(case: Case, strategy: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "strategy"), treated(CASES, [f"{name}{budget}" for name in WISHES for budget in ("", " recomputed")]), ids=str
+    ("case", "strategy"),
+    treated(CASES, [f"{name}{budget}{way}" for name in WISHES for budget in ("", " recomputed") for way in (" many", " long")]),
+    ids=str,
 )
 def test_changes_where_duckdb_evaluates(case: Case, strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if all rows were many: first answers, and recomputing, are DuckDB's."""
-    for name in ("ROWS", "RECURSIVE", "NONLINEAR"):
+    """As if all rows were many, or SQLite took long: first answers, and recomputing, are DuckDB's, or become so in the middle."""
+    strategy, _, way = strategy.rpartition(" ")
+    for name in ("ROWS", "RECURSIVE", "NONLINEAR") if way == "many" else ("PATIENCE", "A_MOMENT"):
         monkeypatch.setattr(bulk, name, 0)
+    monkeypatch.setattr(tables, "STEPS_BETWEEN_LOOKS", 10)
     name, _, recomputed = strategy.partition(" ")
     with opened(case, tmp_path, name, budget=0 if recomputed else None) as database:
         for step in case.steps:

@@ -19,6 +19,7 @@ from vigilog.core.extras import DUCKDB
 from vigilog.core.values import Row
 from vigilog.executors import growing
 from vigilog.executors.watch import Watch
+from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.turning import states
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.store.file import explained
@@ -155,43 +156,71 @@ def _check_views(db: Durable, found: Verified, base: Rows) -> None:
                 found.problems.append(f"view {name}: {counted(difference, 'row')} differ from what the rules give")
     groups = {group.state.relation: group for group in db.resident.plan.groups}
     named = [*near, *(name for name in stored if name not in groups), *(group.rows.relation for group in groups.values())]
-    right = _computed(db, base, "embedded" if db.large and found.by == "spark" else found.by, [*dict.fromkeys(named)])
-    for name, group in groups.items():
-        right[name] = set(states(group, right[group.rows.relation]))
-    for name in stored:
-        with found.checking(f"stored {name}", db):
-            found.compare(f"stored {name}", set(db.resident.rows(name)), right[name])
-    for name in near:
-        if name not in stored and name not in db.homes:
-            with found.checking(f"view {name}", db):
-                found.compare(f"view {name}", db.view(name), right[name])
-    oldest = db.oldest
-    with found.checking(f"changes of views since {oldest}", db):
-        now = {name: right[name] for name in near}
-        undo = {name: delta.inverse() for name, delta in db.book.since(oldest, [*base.keys() - db.large]).items()}
-        before = {name: undo[name].apply(rows) if name in undo else rows for name, rows in base.items()}
-        changes = list(db.changes(oldest))
-        same = not any(undo.values()) and not changes
-        then = dict(now) if same else _computed(db, before, "embedded" if found.by == "spark" else found.by, near)
-        for _, view, delta in changes:
-            if view in then:
-                then[view] = _followed(found, view, then[view], delta)
+    by = "embedded" if db.large and found.by == "spark" else found.by
+    with _anew(db, base, by, [*dict.fromkeys(named)]) as (right, derived_before):
+        for name, group in groups.items():
+            right[name] = set(states(group, right[group.rows.relation]))
+        for name in stored:
+            with found.checking(f"stored {name}", db):
+                found.compare(f"stored {name}", set(db.resident.rows(name)), right[name])
         for name in near:
-            found.compare(f"changes of {name} since {oldest}", then[name], now[name])
+            if name not in stored and name not in db.homes:
+                with found.checking(f"view {name}", db):
+                    found.compare(f"view {name}", db.view(name), right[name])
+        oldest = db.oldest
+        with found.checking(f"changes of views since {oldest}", db):
+            undo = {name: delta.inverse() for name, delta in db.book.since(oldest, [*base.keys() - db.large]).items() if delta}
+            changes = list(db.changes(oldest))
+            if undo or changes:
+                then = derived_before(undo, near)
+                for _, view, delta in changes:
+                    if view in then:
+                        _follow(found, view, then[view], delta)
+                for name in near:
+                    found.compare(f"changes of {name} since {oldest}", then[name], right[name])
 
 
-def _followed(found: Verified, view: str, rows: set[Row], delta: Delta) -> set[Row]:
+def _follow(found: Verified, view: str, rows: set[Row], delta: Delta) -> None:
     if not delta.minus <= rows or not delta.plus.isdisjoint(rows):
         found.problems.append(f"changes of {view}: one of them does not fit what came before")
-    return (rows - delta.minus) | delta.plus
+    rows -= delta.minus
+    rows |= delta.plus
+
+
+Before = Callable[[dict[str, Delta], list[str]], Rows]  # from net changes of the base since then, and names, to their rows then
+
+
+@contextmanager
+def _anew(db: Durable, base: Rows, by: str, names: list[str]) -> Iterator[tuple[Rows, Before]]:
+    """The rows of relations, derived from base rows alone, and how to derive what they were. DuckDB, which has the one, gives of the other what is different."""
+    if by != "duckdb" or not names:
+
+        def again(undo: dict[str, Delta], near: list[str]) -> Rows:
+            then = {name: undo[name].apply(rows) if name in undo else rows for name, rows in base.items()}
+            return _computed(db, then, "embedded" if by == "spark" else by, near)
+
+        yield _computed(db, base, by, names), again
+        return
+    DUCKDB.need("verify --by duckdb")
+    from vigilog.executors.duckdb.executor import DuckEvaluation
+
+    program, homes = _resident(db, base, names)
+    with closing(DuckEvaluation(program, homes, Watch(report=db.report))) as evaluation:
+        now = {name: set(evaluation.rows(name)) for name in names}
+
+        def before(undo: dict[str, Delta], near: list[str]) -> Rows:
+            moved = {db.homes[name]: delta for name, delta in undo.items() if db.homes[name] in homes}
+            changed = undo | evaluation.changed(moved, near)
+            return {name: changed.get(name, Delta()).apply(now[name]) for name in near}
+
+        yield now, before
 
 
 def _computed(db: Durable, base: Rows, by: str, names: list[str]) -> Rows:
     """The rows of relations, derived from base rows alone."""
     ways: dict[str, Callable[[], Rows]] = {
         "reference": lambda: _by_reference(db, base, names),
-        "embedded": lambda: _in_process(db, base, names, by),
-        "duckdb": lambda: _in_process(db, base, names, by),
+        "embedded": lambda: _on_sqlite(db, base, names),
         "spark": lambda: db.store.computed(base, names),
     }
     return ways[by]() if names else {}
@@ -209,13 +238,16 @@ def _by_reference(db: Durable, base: Rows, names: list[str]) -> Rows:
     return {name: found[name] for name in names}
 
 
-def _in_process(db: Durable, base: Rows, names: list[str], by: str) -> Rows:
-    if by == "duckdb":
-        DUCKDB.need("verify --by duckdb")
-    program = relevant(db.resident.plan.whole, names)
-    homes = {db.homes[name]: rows for name, rows in base.items() if name not in db.large and db.homes[name] in program.relations}
-    with closing(growing.evaluation(program, homes, Watch(report=db.report), by)) as anew:
+def _on_sqlite(db: Durable, base: Rows, names: list[str]) -> Rows:
+    program, homes = _resident(db, base, names)
+    with closing(growing.evaluation(program, homes, Watch(report=db.report), "embedded")) as anew:
         return {name: set(anew.rows(name)) for name in names}
+
+
+def _resident(db: Durable, base: Rows, names: list[str]) -> tuple[Program, Rows]:
+    """The rules for some relations, and the rows that are here of what they read."""
+    program = relevant(db.resident.plan.whole, names)
+    return program, {db.homes[name]: rows for name, rows in base.items() if name not in db.large and db.homes[name] in program.relations}
 
 
 def _difference(kept: set[Any], right: set[Any]) -> str:

@@ -8,7 +8,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from vigilog.core.delta import Delta
 from vigilog.core.values import Row
+from vigilog.executors.duckdb.aside import Aside
 from vigilog.executors.duckdb.machine import DuckMachine
 from vigilog.executors.duckdb.settings import Settings
 from vigilog.executors.duckdb.tables import DuckTables
@@ -18,7 +20,7 @@ from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.language.program import Program
-from vigilog.language.strata import components
+from vigilog.language.strata import Component, components
 from vigilog.planning.layout import Layout
 
 
@@ -44,16 +46,31 @@ class DuckEvaluation:
                     self._load(sources)
                 else:
                     self._take(begun)
-                machine = DuckMachine(self.tables)
-                for component in components(program) if begun is None else begun.left:
-                    self.stats.rounds += fixpoint(component, machine, watch, program.limits)
+                self._evaluate(components(program) if begun is None else begun.left)
         except BaseException:
             self.close()
             raise
+        self.stats.ms = (time.perf_counter() - started) * 1000
+
+    def _evaluate(self, left: Iterable[Component]) -> None:
+        machine = DuckMachine(self.tables)
+        for component in left:
+            self.stats.rounds += fixpoint(component, machine, self.watch, self.program.limits)
         self.stats.derived += machine.derived
         self.stats.undefined += machine.undefined
         self.stats.statements = self.tables.statements
-        self.stats.ms = (time.perf_counter() - started) * 1000
+
+    def changed(self, changes: Mapping[str, Delta], wanted: Iterable[str]) -> dict[str, Delta]:
+        """What those of the wanted relations that are derived gain and lose when others change so: all are evaluated anew."""
+        left = [component for component in components(self.program) if component.rules]
+        derived = [relation for component in left for relation in component.relations]
+        with self.tables.bounded():
+            aside = Aside(self.tables, derived, [name for name in wanted if name in derived])
+            for relation, delta in changes.items():
+                self.tables.delete(relation, delta.minus)
+                self.tables.insert(relation, delta.plus)
+            self._evaluate(left)
+            return aside.differences()
 
     def _load(self, sources: Mapping[str, Iterable[Row]]) -> None:
         for relation in self.program.relations:

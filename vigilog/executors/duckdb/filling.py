@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import replace
 
 from vigilog.core.delta import Delta
-from vigilog.core.values import Row
+from vigilog.executors.duckdb.aside import Aside
 from vigilog.executors.duckdb.machine import DuckMachine
-from vigilog.executors.duckdb.tables import DuckTables, fresh, quote
+from vigilog.executors.duckdb.tables import DuckTables, quote
 from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
@@ -25,6 +25,7 @@ def fill(tables: Tables, left: Sequence[Component]) -> Stats:
         for component in left:
             for relation in component.relations:
                 tables.watch.begin(f"storing {relation}", bulk.tables.sizes[relation])
+                tables.execute(f"DELETE FROM {quote(tables.layout.tables[relation])}")  # what SQLite has begun, perhaps by halves
                 bulk.tables.give(relation, tables)
         return bulk.stats
 
@@ -68,16 +69,7 @@ class Recomputation(_Bulk):
         derived = {relation for component in left for relation in component.relations}
         self.wanted = [name for name in wanted if name in derived]
         self.evaluate()
-        taken = set(self.layout.taken)
-        self.before = {name: fresh(f"{self.layout.tables[name]} before", taken) for name in self.wanted}
-        for name in derived:
-            table = quote(self.layout.tables[name])
-            if name in self.before:
-                self.tables.execute(f"ALTER TABLE {table} RENAME TO {quote(self.before[name])}")
-                self.tables.create(name)
-            else:
-                self.tables.execute(f"TRUNCATE {table}")
-            self.tables.sizes[name] = 0
+        self.aside = Aside(self.tables, derived, self.wanted)
 
     def after(self, changes: Mapping[str, Delta]) -> dict[str, Delta]:
         """The net changes of the wanted views that net changes of what they read make."""
@@ -85,16 +77,7 @@ class Recomputation(_Bulk):
             self.tables.delete(relation, changes[relation].minus)
             self.tables.insert(relation, changes[relation].plus)
         self.evaluate()
-        found = {}
-        for name in self.wanted:
-            now, then = f"SELECT * FROM {quote(self.layout.tables[name])}", f"SELECT * FROM {quote(self.before[name])}"
-            delta = Delta(self._rows(name, f"{now} EXCEPT {then}"), self._rows(name, f"{then} EXCEPT {now}"))
-            if delta:
-                found[name] = delta
-        return found
-
-    def _rows(self, relation: str, sql: str) -> frozenset[Row]:
-        return frozenset(self.tables.decoded(relation, sql))
+        return self.aside.differences()
 
 
 def reads(left: Iterable[Component]) -> set[str]:

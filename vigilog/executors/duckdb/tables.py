@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import duckdb
@@ -198,12 +198,9 @@ class DuckTables:
         if not self.layout.program.relations[relation].attributes:
             return (() for columns in self.stored(sql) for _ in columns[0])
         decoders = [decoder(type_) for type_ in self.layout.types[relation]]
-        return (
-            row
+        return chain.from_iterable(
+            zip(*(cells if decode is None else map(decode, cells) for decode, cells in zip(decoders, columns, strict=True)), strict=True)
             for columns in self.stored(sql)
-            for row in zip(
-                *(cells if decode is None else map(decode, cells) for decode, cells in zip(decoders, columns, strict=True)), strict=True
-            )
         )
 
     def stored(self, sql: str) -> Iterator[list[list[Any]]]:

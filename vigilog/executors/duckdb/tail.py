@@ -7,11 +7,11 @@ rounds are large again. Each further move needs twice as much waste.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vigilog.executors.duckdb.tables import DuckTables, quote
+from vigilog.executors.embedded.bulk import patient
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.watch import Outgrown
@@ -71,14 +71,11 @@ class Tail:
 
     def advance(self) -> int | None:
         """One round, unless that takes long: then nothing has come."""
-        watch = self.duck.watch
-        watch.patience, self.tables.passing = time.monotonic() + A_ROUND, True
         try:
-            return self.machine.advance()
+            with patient(self.tables, A_ROUND):
+                return self.machine.advance()
         except Outgrown:
             return None
-        finally:
-            watch.patience = self.tables.stopped = None
 
     def back(self, recent: Mapping[str, str]) -> dict[str, int]:
         """Adds to DuckDB what came meanwhile, makes the tables of recent rows there, and gives how many these have."""

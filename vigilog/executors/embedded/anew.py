@@ -11,6 +11,7 @@ from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.tables import Tables, quote
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
+from vigilog.executors.watch import Outgrown
 from vigilog.language.strata import Component
 
 
@@ -47,13 +48,17 @@ class Compared:
         return {name: delta for name in self.wanted if (delta := between(self.before[name], after[name]))}
 
     def _whole(self) -> dict[str, set[Row]]:
-        for component in self.left:
-            self.stats.rounds += fixpoint(component, self.machine, self.tables.watch)
-        found = {name: set(self.tables.rows(name)) for name in self.wanted}
-        for component in self.left:
-            for relation in component.relations:
+        try:
+            for component in self.left:
+                self.stats.rounds += fixpoint(component, self.machine, self.tables.watch)
+            return {name: set(self.tables.rows(name)) for name in self.wanted}
+        except Outgrown:
+            self.tables.stopped = None
+            self.machine.forget()
+            raise
+        finally:
+            for relation in (relation for component in self.left for relation in component.relations):
                 self.tables.execute(f"DELETE FROM {quote(self.tables.layout.tables[relation])}")
-        return found
 
     def close(self) -> None:
         """The tables are those of the database."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from vigilog.core.extras import DUCKDB
 from vigilog.executors.embedded.tables import Tables, quote
@@ -12,6 +14,9 @@ from vigilog.language.strata import Component, dependencies
 ROWS = 200_000  # rows that are read, from which moving them to DuckDB and back costs less than it saves: where rules only join,
 RECURSIVE = 5_000  # where they are recursive,
 NONLINEAR = 1_000  # and where a recursion joins itself, so that few rows may have very many bindings
+
+PATIENCE = 1.0  # seconds of SQLite, after which DuckDB fills tables that were thought to be small,
+A_MOMENT = 0.1  # and those after which it recomputes views
 
 
 def worthwhile(tables: Tables, left: Sequence[Component]) -> bool:
@@ -31,3 +36,17 @@ def _rows(tables: Tables, relations: Iterable[str], enough: int) -> int:
             table = quote(tables.layout.tables[relation])
             found += int(tables.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {enough})").fetchone()[0])
     return found
+
+
+@contextmanager
+def patient(tables: Tables, seconds: float | None) -> Iterator[None]:
+    """What is done inside raises Outgrown after some seconds. A statement that is stopped so may leave its table half done: empty it, or throw it away."""
+    if seconds is None:
+        yield
+        return
+    tables.watch.patience, tables.passing = time.monotonic() + seconds, True
+    try:
+        yield
+    finally:
+        tables.watch.patience = tables.stopped = None
+        tables.passing = False

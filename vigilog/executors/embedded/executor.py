@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vigilog.core.errors import Finding, ProgramError, Stopped
+from vigilog.core.extras import DUCKDB
 from vigilog.core.values import Row
-from vigilog.executors.embedded.bulk import worthwhile
+from vigilog.executors.embedded import bulk
+from vigilog.executors.embedded.bulk import patient, worthwhile
 from vigilog.executors.embedded.many import put
 from vigilog.executors.embedded.tables import Tables, quote
-from vigilog.executors.evaluation import Stats, written
+from vigilog.executors.evaluation import Stats, total, written
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
 from vigilog.executors.watch import Outgrown, Watch
 from vigilog.files.place import Place
@@ -70,22 +72,28 @@ class EmbeddedEvaluation:
         machine = TableMachine(self.tables)
         left = [one for one in components(self.program) if not (self.kept and all(relation in self.kept for relation in one.relations))]
         if self.stays and worthwhile(self.tables, left):
-            from vigilog.executors.duckdb.filling import fill
-
-            self.stats = replace(fill(self.tables, left), engine=self.stats.engine)
+            self._fill(left)
             return
-        if patience is not None:
-            self.watch.patience, self.tables.passing = time.monotonic() + patience, True
+        if self.stays and DUCKDB.installed:
+            patience = bulk.PATIENCE
+        number = 0
         try:
-            for number, component in enumerate(left):
-                try:
+            with patient(self.tables, patience):
+                for number, component in enumerate(left):  # noqa: B007  # which is asked for below
                     self.stats.rounds += fixpoint(component, machine, self.watch, self.program.limits)
-                except Outgrown:
-                    raise Unfinished(self, left[number:]) from None
-                finally:
-                    self.stats.derived = machine.derived
+        except Outgrown:
+            if not self.stays:
+                raise Unfinished(self, left[number:]) from None
+            machine.forget()
+            self._fill(left[number:])
         finally:
-            self.watch.patience = self.tables.stopped = None
+            self.stats.derived += machine.derived
+
+    def _fill(self, left: Sequence[Component]) -> None:
+        """Has DuckDB derive what is left."""
+        from vigilog.executors.duckdb.filling import fill
+
+        self.stats = replace(total([fill(self.tables, left), self.stats]), engine=self.stats.engine)
 
     def _load(self, sources: Mapping[str, Iterable[Row]]) -> None:
         for relation in self.program.relations:
@@ -211,6 +219,12 @@ class TableMachine:
             for relation in self.component.best:
                 self._settle(relation, self.layout.tables[relation])
             self._count()
+
+    def forget(self) -> None:
+        """Gives up the recursion that is under way, if one is."""
+        for table in (table for tables in self.turns.values() for table in tables):
+            self.tables.execute(f"DROP TABLE IF EXISTS {quote(table)}")
+        self.turns = {}
 
     def _settle(self, relation: str, table: str) -> int:
         """Deletes rows of a table for rows of a relation that are not better than others there, or in the relation; gives their number."""

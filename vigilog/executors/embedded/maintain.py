@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from vigilog.core.delta import Delta
+from vigilog.core.extras import DUCKDB
 from vigilog.executors.allowance import Allowance, Spent
+from vigilog.executors.embedded import bulk
 from vigilog.executors.embedded.anew import Anew, Compared
-from vigilog.executors.embedded.bulk import worthwhile
+from vigilog.executors.embedded.bulk import patient, worthwhile
 from vigilog.executors.embedded.counted import Counter
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
@@ -25,6 +27,7 @@ from vigilog.executors.embedded.statements import WorkTables, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, among, quote
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
+from vigilog.executors.watch import Outgrown
 from vigilog.language.strata import components
 from vigilog.rewriting.maintenance.columns import Reading
 from vigilog.rewriting.maintenance.external import External
@@ -62,6 +65,7 @@ class Maintainer:
         self.filled: set[str] = set()  # the tables of changes that have rows
         self.few: dict[str, list[tuple[Any, ...]]] = {}  # rows to be deleted one by one
         self.derived = self.rounds = 0
+        self.much = False  # whether views that are recomputed take SQLite long
         if not tables.durable:
             tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
         self.sizes = {relation: tables.count(relation) for relation in plan.needed.relations}
@@ -192,13 +196,18 @@ class Maintainer:
         return found
 
     def _anew(self, wanted: Sequence[str]) -> Anew:
-        """The views that are not stored, evaluated on DuckDB if they read much."""
+        """The views that are not stored, evaluated on DuckDB if they read much, or took SQLite long."""
         left = components(self.plan.derived)
-        if worthwhile(self.tables, left):
-            from vigilog.executors.duckdb.filling import Recomputation
+        self.much = self.much or worthwhile(self.tables, left)
+        if not self.much:
+            try:
+                with patient(self.tables, bulk.A_MOMENT if DUCKDB.installed else None):
+                    return Compared(self.tables, left, wanted)
+            except Outgrown:
+                self.much = True
+        from vigilog.executors.duckdb.filling import Recomputation
 
-            return Recomputation(self.tables, left, wanted)
-        return Compared(self.tables, left, wanted)
+        return Recomputation(self.tables, left, wanted)
 
     def _forget(self) -> None:
         """A transaction was taken back."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
+from operator import itemgetter
 from typing import Any
 
 from vigilog.core.rows import transposed
@@ -36,12 +37,13 @@ AS_THEY_ARE: Coders = {}
 
 def gathered(group: Group, bindings: Sequence[Cells], decoders: Coders = AS_THEY_ARE) -> dict[Cells, Cells]:
     """The groups of some bindings; what is added up in some parts is decoded first."""
-    places: dict[Cells, int] = {}
-    found = [places.setdefault(row[: group.keys], len(places)) for row in bindings]
+    keys = list(map(itemgetter(slice(group.keys)), bindings))
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    found = list(map(places.__getitem__, keys))
     alone = len(places) == len(bindings)
     columns: Columns = [[1] * len(bindings) if alone else _added(found, len(places), repeat(1))]
     for place, part in enumerate(group.parts):
-        cells = [row[part.column] for row in bindings]
+        cells = list(map(itemgetter(part.column), bindings))
         if place in decoders:
             cells = list(map(decoders[place], cells))
         if part.op == "sum" and part.type.kind != "number":
