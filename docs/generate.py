@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -28,7 +29,7 @@ def errors() -> str:
     for title, codes in SECTIONS.items():
         parts += ["", f"## {title}", ""]
         for code, meaning in codes.items():
-            parts += [f"### `{code}`", "", meaning, ""]
+            parts += [f"### `{code}`", "", textwrap.fill(meaning, 120, break_long_words=False, break_on_hyphens=False), ""]
             example = _example(code) if title in ("Errors in a program", "Warnings") else None
             if example:
                 parts += ["```", example.rstrip(), "```", ""]

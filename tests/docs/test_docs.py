@@ -31,6 +31,14 @@ def test_generated_pages_are_up_to_date(page: str) -> None:
     assert (ROOT / "docs" / page).read_text(encoding="utf-8") == pages[page](), "run ./run docs"
 
 
+def test_prose_is_wrapped() -> None:
+    """A change of a sentence is a change of a line. Tables and code are as wide as they are."""
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        long = [line for line in prose.split("\n") if len(line) > 120 and not line.startswith("|")]
+        assert not long, f"{page.name} has lines of more than 120 characters"
+
+
 def test_every_code_is_documented() -> None:
     used = set(re.findall(r'(?:\.error|\.warn)\(\s*"([a-z-]+)"', SOURCE)) | set(re.findall(r'Finding\("([a-z-]+)"', SOURCE))
     used |= set(re.findall(r'(?:DataError|Stopped)\((?:[^()]|\([^()]*\))*?, "([a-z-]+)"\)', SOURCE))

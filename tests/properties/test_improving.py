@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.properties.improving import improving_changes, improving_programs
 from tests.properties.programs import Facts
 from tests.properties.test_executors_agree import EveryRound
-from tests.properties.test_maintenance import STRATEGY, Rows, expected, stated, states
+from tests.properties.test_maintenance import STRATEGY, Rows, ensure_exact, stated, states
 from tests.treatments import examples
 from vigilog import reference
 from vigilog.engine.database import Database
@@ -28,16 +28,8 @@ def test_every_delta_is_exact(data: st.DataObject) -> None:
     text, facts = data.draw(improving_programs())
     program = check(text).program
     with Database(program, facts, data.draw(STRATEGY), budget=data.draw(st.sampled_from([None, None, 0]))) as database:
-        state = states(program, stated(database))
-        assert {name: database.view(name) for name in program.outputs} == state
-        for transaction in data.draw(improving_changes(facts)):
-            told = database.apply(transaction, dry_run=True)
-            assert {name: database.view(name) for name in program.outputs} == state, "a dry run changes nothing"
-            found = database.apply(transaction)
-            after = states(program, stated(database))
-            assert found == told == expected(state, after)
-            assert {name: database.view(name) for name in program.outputs} == after
-            state = after
+        assert {name: database.view(name) for name in program.outputs} == states(program, stated(database))
+        ensure_exact(database, program, data.draw(improving_changes(facts)))
 
 
 @examples(15)
