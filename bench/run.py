@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from statistics import median
 
 from bench import chart, report
 from bench.contenders import CONTENDERS, Contender
-from bench.measure import Failed, Sample, measure
+from bench.measure import Failed, Memory, Sample, measure
 from bench.options import Options
 from bench.progress import Steps, steps
 from bench.targets import Target, at_least, at_most
@@ -114,17 +115,22 @@ def main(options: Options) -> int:
         return 2
     around = report.surroundings()
     try:
-        results = _measure(chosen, options)
+        results = _before(options) | _measure(chosen, options)
     except Failed as reason:
         print(f"bench run: {reason}", file=sys.stderr)
         return 1
+    chosen = [workload for workload in workloads(options.quick) if any(name == workload.name for name, _ in results)]
     targets = judge(chosen, results)
     tables = [
         report.targets_table(targets, "Targets (these inputs are too small to judge by)" if options.quick else "Targets"),
         *(_table(workload, results) for workload in chosen),
     ]
     report.show([*tables[1:], tables[0]])
-    data = {"targets": [asdict(target) for target in targets], "measured": [_data(measured) for measured in results.values()]}
+    data = {
+        "quick": options.quick,
+        "targets": [asdict(target) for target in targets],
+        "measured": [_data(measured) for measured in results.values()],
+    }
     report.write(options.results, "run", "Evaluating programs", NOTES, tables, data, around)
     _draw(chosen, results, options)
     print(f"Written: run.md, run.json, run.png in {os.path.relpath(options.results)}")
@@ -146,6 +152,22 @@ def _measure(chosen: Sequence[Workload], options: Options) -> Results:
             measured.samples.append(_sample(workload, contender, results, options, shown))
             _compare(next(other for (name, _), other in results.items() if name == workload.name), measured)
     return results
+
+
+def _before(options: Options) -> Results:
+    """What was measured before of other workloads, where only some are measured: so a run may be done in pieces."""
+    path = options.results / "run.json"
+    if not options.only or not path.exists():
+        return {}
+    said = json.loads(path.read_text(encoding="utf-8"))
+    known, contenders = {workload.name: workload for workload in workloads(options.quick)}, {one.name: one for one in CONTENDERS}
+    found: Results = {}
+    for one in said["measured"] if said.get("quick") == options.quick else ():
+        if one["workload"] in known and one["workload"] not in options.only and one["contender"] in contenders:
+            samples = [Sample(**{**sample, "memory": Memory(**sample["memory"])}) for sample in one["samples"]]
+            measured = Measured(known[one["workload"]], contenders[one["contender"]], samples)
+            found[one["workload"], one["contender"]] = measured
+    return found
 
 
 def _turns(workload: Workload, options: Options) -> list[Contender]:
@@ -309,7 +331,7 @@ def _data(measured: Measured) -> dict[str, object]:
         "jobs": measured.told("jobs"),
         "python_mib": round(measured.python, 1),
         "java_mib": round(measured.java, 1),
-        "each_round": measured.samples[0].rounds,
+        "samples": [asdict(sample) for sample in measured.samples],
     }
 
 

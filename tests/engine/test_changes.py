@@ -171,17 +171,18 @@ def test_changes(case: Case, strategy: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("case", "strategy"),
-    treated(CASES, [f"{name}{budget}{way}" for name in WISHES for budget in ("", " recomputed") for way in (" many", " long")]),
+    treated(CASES, [f"{name}{budget}{way}" for name in WISHES for budget in ("", " recomputed") for way in (" many", " long", " folder")]),
     ids=str,
 )
 def test_changes_where_duckdb_evaluates(case: Case, strategy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if all rows were many, or SQLite took long: first answers, and recomputing, are DuckDB's, or become so in the middle."""
+    """As if all rows were many, or SQLite took long, in memory or in a folder: first answers, and recomputing, are DuckDB's, or become so in the middle."""
     strategy, _, way = strategy.rpartition(" ")
     for name in ("ROWS", "RECURSIVE", "NONLINEAR") if way == "many" else ("PATIENCE", "A_MOMENT"):
         monkeypatch.setattr(bulk, name, 0)
     monkeypatch.setattr(tables, "STEPS_BETWEEN_LOOKS", 10)
     name, _, recomputed = strategy.partition(" ")
-    with opened(case, tmp_path, name, budget=0 if recomputed else None) as database:
+    place = {"data": tmp_path / "data"} if way == "folder" else {}
+    with opened(case, tmp_path, name, budget=0 if recomputed else None, **place) as database:
         for step in case.steps:
             assert applied(database, step.transaction) == step.expect, step.transaction
 

@@ -40,11 +40,14 @@ def _rows(tables: Tables, relations: Iterable[str], enough: int) -> int:
 
 @contextmanager
 def patient(tables: Tables, seconds: float | None) -> Iterator[None]:
-    """What is done inside raises Outgrown after some seconds. A statement that is stopped so may leave its table half done: empty it, or throw it away."""
+    """What is done inside raises Outgrown after some seconds. A statement that is stopped so may leave its table half done: empty it, or throw it away.
+
+    In a transaction no statement is stopped, for SQLite would take all of it back; it is looked at the clock between rounds.
+    """
     if seconds is None:
         yield
         return
-    tables.watch.patience, tables.passing = time.monotonic() + seconds, True
+    tables.watch.patience, tables.passing = time.monotonic() + seconds, not tables.connection.in_transaction
     try:
         yield
     finally:
