@@ -552,3 +552,38 @@ p(r.x) :- in(r, s:all("t")).
             assert lines(db, {"refresh": ["s"]})[0]["views"]["p"]["plus"] == [[2]]
             later.join()
     source.close()
+
+
+CHOOSY = """
+def bad(x: int) -> list[int]:
+    return [x] if x < 2 else []
+
+
+def more(x: int) -> list[int]:
+    return list(range(x))
+
+
+def f(x: int) -> int:
+    if x < 2:
+        raise ValueError(f"nobody asks for {x}")
+    return 10 * x
+"""
+CHOOSING = """
+.domain d(kind=python, module="m")
+.decl n(x: number)
+.input n
+.decl p(x: number, y: number)
+.output p
+p(x, y) :- n(x), {condition}, in(y, d:f(x)).
+"""
+
+
+@pytest.mark.parametrize("condition", ["!in(_, d:bad(x))", "c = count : in(_, d:more(x)), c > 1", "(x > 5 ; !in(_, d:bad(x)))"])
+def test_what_decides_whether_a_call_is_made_is_asked_first(tmp_path: Path, condition: str) -> None:
+    (tmp_path / "m.py").write_text(CHOOSY)
+    with opened(tmp_path, CHOOSING.format(condition=condition), {"n": [(1,), (2,), (3,)]}) as db:
+        assert db.view("p") == {(2, 20), (3, 30)}
+        assert db.apply({"insert": {"n": [[0], [7]]}, "delete": {"n": [[3]]}}) == {
+            "p": Delta(plus=frozenset({(7, 70)}), minus=frozenset({(3, 30)}))
+        }
+        assert db.sources is not None and db.sources.made == 8, "five arguments by one, and three by the other"

@@ -8,7 +8,7 @@ What rules newly ask for goes to the source in one batch, and the answers are a 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -23,6 +23,7 @@ from vigilog.domains.opening import opened
 from vigilog.domains.options import seconds
 from vigilog.engine.asking import Answers, Inquiry, Trying
 from vigilog.engine.outcome import Judge
+from vigilog.engine.precedence import precedence, ready
 from vigilog.engine.transaction import Lookup, Transaction
 from vigilog.executors.views import Views
 from vigilog.language.program import Program
@@ -36,6 +37,7 @@ class Asker(Protocol):
     """A database, as this module sees it."""
 
     program: Program
+    plain: Program
     homes: Mapping[str, str]
     base: Mapping[str, Lookup]
     views: Views
@@ -102,6 +104,8 @@ class Sources(Judge):
         """Goes on with what is known of sources `before`."""
         self.db, self.calls = db, calls
         self.views = frozenset(call.demand for call in calls)
+        self.before = precedence(db.plain, {call.relation: call.demand for call in calls})
+        self._open: dict[str, Delta] = {}  # of each call what rules ask for differently, and was not looked at yet
         self.domains: dict[str, Domain] = {}
         self.made: int = before.made if before else 0  # calls, since the database was opened
         self.read: dict[str, Read] = dict(before.read) if before else {}
@@ -125,24 +129,37 @@ class Sources(Judge):
         """Asks what is asked for when a database is opened, and was not remembered; again and again, until nothing is."""
         for _ in range(MOST_ROUNDS):
             moved: dict[str, Delta] = {}
-            for call in self.calls:
-                wanted, asked = self.db.view(call.demand), self.db.rows(call.asked)
-                if new := wanted - asked:
-                    moved[self.db.homes[call.asked]] = Delta(plus=frozenset(new))
-                    moved[self.db.homes[call.relation]] = Delta(plus=frozenset(self._answers(call, new)) - self.db.rows(call.relation))
-            if not moved:
+            wanted = {call.relation: self.db.view(call.demand) - self.db.rows(call.asked) for call in self.calls}
+            waiting = [relation for relation, new in wanted.items() if new]
+            if not waiting:
                 return
+            for call in self._ready(waiting):
+                new = wanted[call.relation]
+                moved[self.db.homes[call.asked]] = Delta(plus=frozenset(new))
+                moved[self.db.homes[call.relation]] = Delta(plus=frozenset(self._answers(call, new)) - self.db.rows(call.relation))
             self.db.views.apply({home: delta for home, delta in moved.items() if delta})
         raise DataError(f"answers of sources lead to new questions for more than {MOST_ROUNDS} rounds", "rounds")
 
+    def _ready(self, waiting: Collection[str]) -> list[Function]:
+        """The calls that are made next."""
+        first = ready(waiting, self.before)
+        return [call for call in self.calls if call.relation in first]
+
     def fire(self, change: Effect, net: Effect) -> Transaction | None:
+        for call in self.calls:
+            if (part := change.views.get(call.demand)) is not None:
+                delta = part if isinstance(part, Delta) else part.here()
+                self._open[call.relation] = self._open.get(call.relation, Delta()).then(delta)
+        while waiting := [relation for relation, delta in self._open.items() if delta]:
+            if told := self._turned({call: self._open.pop(call.relation) for call in self._ready(waiting)}):
+                return told
+        return None
+
+    def _turned(self, demands: Mapping[Function, Delta]) -> Transaction | None:
+        """What is asked and answered differently where rules ask for something else."""
         deleted: dict[str, list[Any]] = {}
         inserted: dict[str, list[Any]] = {}
-        for call in self.calls:
-            part = change.views.get(call.demand)
-            if part is None:
-                continue
-            delta = part if isinstance(part, Delta) else part.here()
+        for call, delta in demands.items():
             if new := delta.plus - self.db.base[call.asked].among(delta.plus):
                 inserted[call.asked] = self._json(call.asked, new)
                 inserted[call.relation] = self._json(call.relation, self._answers(call, new))
@@ -219,7 +236,7 @@ class Sources(Judge):
         """A transaction has ended."""
         if keep:
             self.read |= self._marks
-        self._marks = {}
+        self._marks, self._open = {}, {}
 
     # -- asking
 
