@@ -41,8 +41,11 @@ VIEWS = {
     "moved": ("x: number, y: number", "moved(x, y + 1) :- k(x, y), y < 3, b(x, _)."),
     "rest": ("x: number", "rest(x) :- e(x, _), !a(x)."),
     "some": ("", "some() :- b(_, y), y > 2."),
+    "sized": ("x: number, n: number", "sized(x, n) :- setof(y, b(x, y), s), count(s, n)."),
+    "gathered": ("x: number", "gathered(x) :- setof((y, z), (b(x, y), e(y, z)), s), count(s, n), n > 1, !k(x, _)."),
+    "within": ("x: number, n: number", "within(x, n) :- sized(x, n), setof(y, (e(x, y), y < z, a(z)), s), s != {}."),
 }
-NEEDS = {"deep": ("either", "joined"), "again": ("mutual", "few", "reached")}
+NEEDS = {"deep": ("either", "joined"), "again": ("mutual", "few", "reached"), "within": ("sized",)}
 TARGETS = {
     1: ("insert=d", "delete=d", "insert=a", "delete=a", "delete_key=k"),
     2: ("insert=e", "delete=b", "upsert=k", "insert=k", "delete=k"),

@@ -31,7 +31,7 @@ def explain_conditions(program: Program, view: str | None = None) -> str:
 
 def _sections(made: Program, conditions: Conditions, relation: str, naming: Naming) -> Iterator[Section]:
     """A condition as it is written, with what it does; unfolded; and the views beside it."""
-    written = [rule for rule in made.rules if any(head.relation == relation for head in rule.heads)]
+    written = [rule.derive(head, body=rule.body) for rule in made.rules for head in rule.heads if head.relation == relation]
     unfolded = own_rules(made, relation, unfolded=True) if written else []
     title = "; ".join([relation, *_does(conditions, relation)])
     declarations = dict(made.relations)

@@ -157,6 +157,12 @@ def check_condition(program: Program, said: Directive, findings: Findings) -> No
         rule = "a condition is a relation: a view, or a base relation"
         findings.error("condition", f"{word} names a relation that there is not, {said.relation}", said.span, rule=rule, hint=hint)
         return
+    if said.relation in program.constrained | program.deferred:
+        how = "constrained" if said.relation in program.constrained else "deferred"
+        rule = "a condition goes by the rows that it gains and loses"
+        hint = f"let another relation read {said.relation}" if how == "constrained" else f"declare {said.relation} without deferred"
+        findings.error("condition", f"{word} names {said.relation}, which is declared {how}", said.span, rule=rule, hint=hint)
+        return
     columns = program.relations[said.relation].columns
     shown = f"the columns of {said.relation} are {', '.join(columns)}" if columns else f"{said.relation} has no columns"
     for column in key_columns(said):
@@ -183,6 +189,9 @@ def _check_trigger(program: Program, said: Directive, findings: Findings) -> Non
     if target not in program.relations:
         hint = did_you_mean(target, program.relations) or f"declare it: .decl {target}(…)"
         findings.error("condition", f".trigger {said.relation} changes {target}, which there is not", said.span, hint=hint)
+    elif target in program.constrained:
+        rule = "a trigger gives rows, and takes rows"
+        findings.error("condition", f".trigger {said.relation} changes {target}, which is declared constrained", said.span, rule=rule)
     elif target not in changeable(program):
         rule = "a trigger changes base relations; what follows from them is derived"
         hint = f"change a relation that {target} is derived from"
@@ -222,7 +231,9 @@ def check_fits(program: Program, findings: Findings) -> None:
         given, target = program.relations[trigger.relation], program.relations[trigger.target]
         wanted = target.attributes
         if trigger.operation == "delete_key":
-            wanted = tuple(target.attributes[column] for column in program.keys.get(trigger.target, ()))
+            if trigger.target not in program.keys:
+                continue
+            wanted = tuple(target.attributes[column] for column in program.keys[trigger.target])
         if [attribute.type for attribute in given.attributes] != [attribute.type for attribute in wanted]:
             of = "the key of " if trigger.operation == "delete_key" else ""
             shown = ", ".join(f"{attribute.name}: {attribute.type_name}" for attribute in wanted)

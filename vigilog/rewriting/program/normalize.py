@@ -79,10 +79,8 @@ class _Normalizer:
                     choices.append([()] if literal.value else [])
                 case syntax.Disjunction():
                     choices.append([way for branch in literal.branches for way in self.alternatives(rule, branch)])
-                case syntax.Atom() | syntax.Negation() | syntax.Builtin():
+                case syntax.Atom() | syntax.Negation() | syntax.Builtin() | syntax.SetOf():
                     choices.append([(literal,)])
-                case syntax.SetOf():
-                    raise AssertionError("setofs are collected before")
                 case _:
                     assert_never(literal)
             size *= len(choices[-1])
