@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,17 @@ import pytest
 from vigilog import reference
 from vigilog.core.errors import Stopped
 from vigilog.core.memory import machine_memory
-from vigilog.engine.evaluate import evaluate, run
+from vigilog.engine.evaluate import evaluate, run, start
 from vigilog.executors.duckdb import machine, settings, tail
 from vigilog.executors.duckdb import tables as duck_tables
 from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory
 from vigilog.executors.embedded import tables
-from vigilog.executors.watch import TooManyRows, Watch
+from vigilog.executors.embedded.bulk import patient
+from vigilog.executors.embedded.tables import Tables
+from vigilog.executors.watch import Outgrown, TooManyRows, Watch
 from vigilog.language.check import check
 from vigilog.language.strata import Component
+from vigilog.planning.layout import Layout
 
 POINTS_TO = """
 .decl new(v: number, h: number)
@@ -124,6 +128,27 @@ def test_a_recursion_without_end_is_stopped(text: str) -> None:
     with pytest.raises(Stopped, match=r"did not come to an end within 0\.5 s"):
         evaluate(text, {}, "duckdb", Watch(timeout=0.5))
     assert time.monotonic() - started < 30
+
+
+def test_the_time_ends_while_results_are_read() -> None:
+    text, given = closure(500, 2_500)
+    watch = Watch(timeout=60)
+    with closing(start(check(text).program, given, "duckdb", ["path"], watch)) as evaluation:
+        rows = evaluation.rows("path")
+        next(rows)
+        watch.timeout = 0
+        with pytest.raises(Stopped, match="did not come to an end within 0 s"):
+            list(rows)
+
+
+def test_on_a_busy_machine_sqlite_is_given_time_by_its_work() -> None:
+    watch = Watch()
+    with closing(Tables(Layout(check(EVER_NEW).program), watch)) as own, patient(own, 0.02):
+        time.sleep(0.05)
+        watch.tick()
+        with pytest.raises(Outgrown):
+            while True:
+                watch.tick()
 
 
 @pytest.mark.parametrize("text", [EVER_NEW, EVER_NEW_PAIR])

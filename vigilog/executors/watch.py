@@ -77,7 +77,7 @@ class Outgrown(Exception):
 class Watch:
     """Is told of every stage and round, and stops an evaluation that goes past its bounds. `report` shows progress.
 
-    With `patience`, a moment on the clock, an evaluation that others can go on with raises Outgrown when that moment has come.
+    With `patience`, an evaluation that others can go on with raises Outgrown when this thread has worked so many seconds (`time.thread_time`): on a busy machine the clock goes faster than the work.
     """
 
     max_rounds: int | None = None
@@ -160,7 +160,7 @@ class Watch:
 
     @property
     def outgrown(self) -> bool:
-        return self.patience is not None and time.monotonic() > self.patience
+        return self.patience is not None and time.thread_time() > self.patience
 
     @property
     def expired(self) -> bool:

@@ -206,8 +206,9 @@ class DuckTables:
     def stored(self, sql: str) -> Iterator[list[list[Any]]]:
         """The rows of a query as they are stored, many at a time, in lists of columns."""
         self.statements += 1
-        with self._telling():
+        with self.bounded(), self._telling():
             for batch in self.connection.sql(sql).to_arrow_reader(AT_ONCE):
+                self.watch.tick()
                 yield [column.to_pylist() for column in batch.columns]
 
     @contextmanager

@@ -15,7 +15,7 @@ ROWS = 200_000  # rows that are read, from which moving them to DuckDB and back 
 RECURSIVE = 5_000  # where they are recursive,
 NONLINEAR = 1_000  # and where a recursion joins itself, so that few rows may have very many bindings
 
-PATIENCE = 1.0  # seconds of SQLite, after which DuckDB fills tables that were thought to be small,
+PATIENCE = 1.0  # seconds of SQLite's work, after which DuckDB fills tables that were thought to be small,
 A_MOMENT = 0.1  # and those after which it recomputes views
 
 
@@ -40,14 +40,14 @@ def _rows(tables: Tables, relations: Iterable[str], enough: int) -> int:
 
 @contextmanager
 def patient(tables: Tables, seconds: float | None) -> Iterator[None]:
-    """What is done inside raises Outgrown after some seconds. A statement that is stopped so may leave its table half done: empty it, or throw it away.
+    """What is done inside raises Outgrown after some seconds of work. A statement that is stopped so may leave its table half done: empty it, or throw it away.
 
     In a transaction no statement is stopped, for SQLite would take all of it back; it is looked at the clock between rounds.
     """
     if seconds is None:
         yield
         return
-    tables.watch.patience, tables.passing = time.monotonic() + seconds, not tables.connection.in_transaction
+    tables.watch.patience, tables.passing = time.thread_time() + seconds, not tables.connection.in_transaction
     try:
         yield
     finally:
