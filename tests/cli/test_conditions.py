@@ -134,3 +134,48 @@ def test_what_held_long_enough_is_reported_before_it_ceases() -> None:
         now[0] += 61
         db.take({"delete": {"a": [(1,)]}})
         assert told == [("satisfied", (1,)), ("ceased", (1,))]
+
+
+REASONS = """
+.decl a, b(x: number)
+.decl k(x: number, y: symbol)
+.key k(x)
+.decl any()
+any() :- a(x), b(x).
+.decl seen()
+seen() :- any().
+.alert any(mode=resatisfiable)
+.alert seen(mode=resatisfiable, unfold=true)
+.decl five(x: number)
+five(x) :- k(x, "five").
+.trigger five(insert=b)
+.decl two(x: number)
+two(x) :- b(x).
+.trigger two(delete_key=k, priority=1)
+"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "external", "materialized", "counted", "auxiliary"])
+def test_what_is_reported_again_has_the_new_proof(strategy: str) -> None:
+    with open_program(REASONS, {"a": [(1,), (2,)], "b": [(1,)]}, strategy=strategy) as db:
+        (answer,) = watch(db, ['{"insert": {"b": [[2]], "k": [[7, "six"]]}}'], why=True)
+    for said in answer["alerts"]:
+        assert (said["state"], said["proofs"], said["cause"]) == ("again", 1, {"insert": {"b": [[2]]}})
+        rule = f"{said['alert']}() :- a(x), b(x)."
+        assert said["why"] == {
+            "literal": f"{said['alert']}()",
+            "rule": rule,
+            "place": said["why"]["place"],
+            "because": [{"literal": "a(2)"}, {"literal": "b(2)"}],
+        }
+
+
+def test_triggered_rows_have_the_proofs_of_their_rounds() -> None:
+    """Also those whose condition does not hold any more when everything is done."""
+    with open_program(REASONS) as db:
+        (answer,) = watch(db, ['{"insert": {"k": [[8, "five"]]}}'], why=True)
+    (inserted,), (deleted,) = (answer["triggered"][name]["why"] for name in ("b", "k"))
+    assert (inserted["trigger"], inserted["row"], inserted["cause"]) == ("five", [8], {"insert": {"k": [[8, "five"]]}})
+    assert inserted["why"]["because"] == [{"literal": 'k(8, "five")'}]
+    assert (deleted["trigger"], deleted["row"], deleted["cause"]) == ("two", [8], {"insert": {"b": [[8]]}})
+    assert deleted["why"]["because"] == [{"literal": "b(8)"}]

@@ -37,21 +37,24 @@ def reports(alert: Alert, width: int, support: Support, net: Effect, *, defining
             yield Report(alert.name, SATISFIED, min(came[key]))
         return
     for key in keys.plus:
-        yield Report(alert.name, SATISFIED, min(proofs.get(key) or came[key]), proofs=sum(proofs.get(key, {}).values()) or 1)
+        proved = proofs.get(key, {})
+        row = min(proved or came[key])
+        number = sum(map(len, proved.values())) or 1
+        yield Report(alert.name, SATISFIED, row, proofs=number, proof=min(proved[row]) if proved else None)
     for key, proved in () if defining else proofs.items():
         if key not in keys.plus:
-            one_for_one = len(came.get(key, ())) == len(went.get(key, ())) == 1
-            yield Report(alert.name, AGAIN, min(proved), went[key][0] if one_for_one else None, sum(proved.values()))
+            one_for_one, row = len(came.get(key, ())) == len(went.get(key, ())) == 1, min(proved)
+            old = went[key][0] if one_for_one else None
+            yield Report(alert.name, AGAIN, row, old, sum(map(len, proved.values())), proof=min(proved[row]))
 
 
-def _proofs(alert: Alert, width: int, support: Support, net: Effect) -> dict[Row, dict[Row, int]]:
-    """For each key that has new proofs, their number for each row."""
-    found: dict[Row, dict[Row, int]] = {}
+def _proofs(alert: Alert, width: int, support: Support, net: Effect) -> dict[Row, dict[Row, list[tuple[str, Row]]]]:
+    """For each key that has new proofs, those of each row: bindings, with the views that have them."""
+    found: dict[Row, dict[Row, list[tuple[str, Row]]]] = {}
     for view in support.proofs[alert.relation, alert.unfold]:
         for binding in net.delta(view).plus:
             row = binding[:width]
-            by_row = found.setdefault(tuple([row[place] for place in alert.key]), {})
-            by_row[row] = by_row.get(row, 0) + 1
+            found.setdefault(tuple([row[place] for place in alert.key]), {}).setdefault(row, []).append((view, binding))
     return found
 
 

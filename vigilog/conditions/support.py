@@ -94,7 +94,8 @@ def _proofs(program: Program, alert: Alert, naming: Naming) -> Iterator[Bindings
     """The bindings of a condition's rules; none if each of its rows is a proof. The ways of one rule that bind the same variables share a relation, for they are bindings of one rule."""
     groups: dict[object, list[Rule]] = {}
     for number, rule in enumerate(own_rules(program, alert.relation, unfolded=alert.unfold)):
-        groups.setdefault(number if alert.unfold else (id(rule.origin), frozenset(names(rule))), []).append(rule)
+        written = replace(rule, origin=None) if alert.unfold else rule  # what a proof shows
+        groups.setdefault(number if alert.unfold else (id(rule.origin), frozenset(names(rule))), []).append(written)
     if not groups or (len(groups) == 1 and all(map(_says_all, *groups.values()))):
         return
     stem = f"{alert.relation}_unfolded_proof" if alert.unfold else f"{alert.relation}_proof"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vigilog.core.rows import json_rows
@@ -30,6 +30,7 @@ class Report:
     severity: str = ""
     at: float = 0.0  # when it was made, where that is kept,
     seen: bool = False  # and whether somebody had acknowledged its key
+    proof: tuple[str, Row] | None = field(default=None, compare=False)  # the first new one of its row, in the view of proofs that has it
 
     def json(self, types: Sequence[Type]) -> dict[str, Any]:
         """The report as `watch` prints it."""

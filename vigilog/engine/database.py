@@ -219,17 +219,20 @@ class Database:
         kind: str = "change",
         source: tuple[str, Any] | None = None,
         request: str | None = None,
+        why: bool = False,
     ) -> Outcome:
-        """Applies a transaction; gives its number and all that it changed.
+        """Applies a transaction; gives its number and all that it changed, and, if somebody asks `why`, what triggers fired for.
 
         In a data folder the position of a source is committed with it; a request with a key that was used before does nothing again, and gives the first one's number.
         """
+
+        def proposed() -> Outcome:
+            return self.propose(Proposal(RowChange(self, self._told(transaction)), kind, source, request, why), keep=keep)
+
         if self.sources is None:  # nobody is waited for
             with self.lock:
-                return self.propose(Proposal(RowChange(self, self._told(transaction)), kind, source, request), keep=keep)
-        return self.trying.patiently(
-            self.lock, lambda: self.propose(Proposal(RowChange(self, self._told(transaction)), kind, source, request), keep=keep)
-        )
+                return proposed()
+        return self.trying.patiently(self.lock, proposed)
 
     def _told(self, transaction: Transaction) -> Transaction:
         """The transaction as the tables take it."""

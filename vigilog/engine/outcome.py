@@ -17,6 +17,7 @@ from vigilog.engine.ledger import Ledger
 from vigilog.engine.proposal import Maintained
 from vigilog.engine.transaction import Transaction
 from vigilog.executors.evaluation import Stats
+from vigilog.language.conditions import Trigger
 
 
 class Judge:
@@ -37,6 +38,15 @@ class Judge:
         """Raises VigilogError to refuse a transaction."""
 
 
+@dataclass(frozen=True)
+class Fired:
+    """What a trigger fired for in one round: rows of its condition, why it had them, and what had changed until then."""
+
+    trigger: Trigger
+    proofs: Mapping[Row, Proof | None]
+    changes: Mapping[str, Delta]
+
+
 @dataclass
 class Outcome:
     """What became of a transaction: its number, the last one if it changed nothing or was not kept; what it changed in base relations, and in views, as the program orders them.
@@ -53,6 +63,7 @@ class Outcome:
     alerts: tuple[Report, ...] = ()
     waiting: Mapping[Key, Waiting | None] = NOTHING  # what alerts are to report later, or not any more
     triggered: Mapping[str, Delta] = NOTHING  # what triggers did to base relations, after the wish itself
+    fired: Sequence[Fired] = ()  # why they did it, round after round, if that was asked for
 
     @property
     def followed(self) -> Outcome:

@@ -48,6 +48,7 @@ class Proposal(NamedTuple):
     kind: str = "change"
     source: tuple[str, Any] | None = None  # a source, and its position after this
     request: str | None = None  # the key of a request
+    why: bool = False  # whether the rows that triggers fire for are to be proved
 
     @property
     def noted(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vigilog.core.delta import Delta
@@ -17,8 +18,14 @@ from vigilog.rewriting.maintenance.strategies.choose import depends_on
 
 
 def alert_proof(database: Database, report: Report) -> Proof | None:
-    """A proof of the row that an alert reports, as of now."""
-    return database.proofs(database.conditions.named[report.alert].relation, [report.row])[0]
+    """A proof of the row that an alert reports, as of now: a new one, if it reports that."""
+    relation = database.conditions.named[report.alert].relation
+    view, binding = report.proof or (relation, report.row)
+    proof = database.proofs(view, [binding])[0]
+    if view == relation or proof is None:
+        return proof
+    (known,) = database.proofs(relation, [report.row])
+    return replace(proof, literal=known.literal, relation=relation, row=report.row) if known else proof
 
 
 def conditions_reasons(database: Database, outcome: Outcome, ended: Sequence[Proof | None], told: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,34 +36,32 @@ def conditions_reasons(database: Database, outcome: Outcome, ended: Sequence[Pro
         for report, said, before in zip(outcome.alerts, told["alerts"], ended, strict=True):
             proof = (before and database.broken(before)) if report.state == CEASED else alert_proof(database, report)
             relation = database.conditions.named[report.alert].relation
-            found["alerts"].append({**said, "cause": cause(database, relation, proof, outcome), "why": proof.json() if proof else None})
+            reason = _cause(database, [relation], [proof] if proof else [], outcome.changes)
+            found["alerts"].append({**said, "cause": reason, "why": proof.json() if proof else None})
     if outcome.triggered:
         found["triggered"] = {name: {**said, "why": [*_fired(database, outcome, name)]} for name, said in told["triggered"].items()}
     return found
 
 
 def _fired(database: Database, outcome: Outcome, target: str) -> Iterator[dict[str, Any]]:
-    """The triggers that changed a relation, each with the rows of its condition that still hold, and why they do."""
+    """The triggers that changed a relation, each with rows that it fired for, and why its condition had them then."""
     delta, key = outcome.triggered[target], database.program.keys.get(target, ())
-    for trigger in database.conditions.triggers:
-        if trigger.target == target:
-            rows = delta.plus if trigger.operation in ("insert", "upsert") else delta.minus
-            asked = sorted_rows({tuple([row[place] for place in key]) for row in rows} if trigger.operation == "delete_key" else rows)
-            for row, proof in zip(asked, database.proofs(trigger.relation, asked), strict=True):
-                if proof is not None:
-                    shown = _row(database, trigger.relation, row)
-                    reason = {"cause": cause(database, trigger.relation, proof, outcome), "why": proof.json()}
-                    yield {"trigger": trigger.name, "row": shown, **reason}
+
+    def keys(rows: Iterable[Row]) -> set[Row]:
+        return {tuple([row[place] for place in key]) for row in rows}
+
+    did = {"insert": delta.plus, "upsert": delta.plus, "delete": delta.minus, "delete_key": keys(delta.minus)}
+    for fired in outcome.fired:
+        operation, relation = fired.trigger.operation, fired.trigger.relation
+        for row, proof in fired.proofs.items() if fired.trigger.target == target else ():
+            if proof is not None and (row in did[operation] or (operation == "upsert" and keys([row]) & keys(delta.minus))):
+                reason = {"cause": _cause(database, [relation], [proof], fired.changes), "why": proof.json()}
+                yield {"trigger": fired.trigger.name, "row": _row(database, relation, row), **reason}
 
 
 def refusal_cause(database: Database, refused: Refused) -> dict[str, Any]:
     """The part of a transaction because of which it was refused."""
     return _cause(database, refused.conditions, refused.proofs, refused.changes)
-
-
-def cause(database: Database, relation: str, proof: Proof | None, outcome: Outcome) -> dict[str, Any]:
-    """The part of a transaction because of which a relation has a row, or lost it."""
-    return _cause(database, [relation], [proof] if proof else [], outcome.changes)
 
 
 def _cause(database: Database, relations: Sequence[str], proofs: Sequence[Proof], changes: Mapping[str, Delta]) -> dict[str, Any]:

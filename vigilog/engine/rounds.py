@@ -12,9 +12,10 @@ from typing import Any
 from vigilog.conditions.constraints import MOST_PROOFS
 from vigilog.conditions.triggers import Cascade
 from vigilog.core.delta import Delta
-from vigilog.core.effect import Effect, together
+from vigilog.core.effect import Effect, deltas, together
 from vigilog.core.errors import DataError, Refused
-from vigilog.engine.outcome import Changeable, Judge
+from vigilog.core.values import sorted_rows
+from vigilog.engine.outcome import Changeable, Fired, Judge
 from vigilog.engine.proposal import at_home
 from vigilog.engine.transaction import net_changes, net_of_values
 from vigilog.executors.evaluation import Stats
@@ -25,11 +26,12 @@ NetChange = Mapping[str, Delta]  # of base relations, net
 
 
 class Rounds:
-    """The rounds of one transaction; `costs` is what each has cost."""
+    """The rounds of one transaction; `costs` is what each has cost. If somebody asks `why`, the rows that triggers fire for are proved."""
 
-    def __init__(self, db: Changeable, judges: Sequence[Judge], triggers: Cascade | None, costs: list[Stats]) -> None:
-        self.db, self.triggers, self.costs = db, triggers, costs
+    def __init__(self, db: Changeable, judges: Sequence[Judge], triggers: Cascade | None, costs: list[Stats], *, why: bool = False) -> None:
+        self.db, self.triggers, self.costs, self.why = db, triggers, costs, why
         self.effects: list[Effect] = []
+        self.fired: list[Fired] = []
         self.keepers = [judge for judge in judges if judge.keeper]
         self.others = [judge for judge in judges if not judge.keeper]
 
@@ -74,6 +76,10 @@ class Rounds:
         except Refused as refused:
             self._explain(refused)
             raise
+        for firing in self.triggers.last if self.why and self.triggers else ():
+            rows = sorted_rows(firing.rows)
+            proofs = dict(zip(rows, self.db.proofs(firing.trigger.relation, rows), strict=True))
+            self.fired.append(Fired(firing.trigger, proofs, deltas(self.net.changes)))
         return net_of_values(self.db.program, self.db.base, done) if done else None
 
     def _explain(self, refused: Refused) -> None:

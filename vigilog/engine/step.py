@@ -38,7 +38,7 @@ class Step:
         """Takes a change through all its stages. Raises VigilogError if it is refused; then nothing has changed."""
         outcome, before = Outcome(self.db.ledger.last), self.db.conditions
         triggers = Cascade(self.db.program, before.triggers, self.db.cascade) if before.triggers and proposal.wish.fires else None
-        rounds = Rounds(self.db, self.judges, triggers, outcome.costs)
+        rounds = Rounds(self.db, self.judges, triggers, outcome.costs, why=proposal.why)
 
         def settle(change: Effect) -> Effect:
             rounds.effects, net = [change], change
@@ -51,6 +51,7 @@ class Step:
                 self.judge(net, before)
                 self.report(net, before, due=proposal.kind == DUE)
             self.note(outcome, net, triggers)
+            outcome.fired = rounds.fired
             if keep:
                 outcome.tx = self.db.ledger.commit(proposal, net)
             return net

@@ -109,7 +109,7 @@ def _applied(database: Database, transaction: Transaction, *, why: bool) -> dict
         losses = {name: sorted_rows(delta.minus) for name, delta in would.deltas.items()}
         broken = {name: database.proofs(name, rows) for name, rows in losses.items()}
         ended = [alert_proof(database, report) if report.state == CEASED else None for report in would.alerts]
-    outcome = database.take(transaction)
+    outcome = database.take(transaction, why=why)
     changes = outcome.deltas
     views: dict[str, Any] = {name: delta_json(database.program, name, delta) for name, delta in changes.items()}
     for name, delta in changes.items() if why else ():
