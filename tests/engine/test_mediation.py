@@ -188,3 +188,26 @@ def test_what_was_only_tried_is_forgotten_with_its_boxes() -> None:
         with pytest.raises(DataError):
             db.apply({**told, "insert": {"n": [["no number"]]}})
         assert db.apply(told) == tried
+
+
+TWICE = """
+.decl n(x: number)
+.decl m(x: number)
+.decl other(x: number)
+.decl a(x: number) constrained
+.output a
+a(x) :- n(x).
+a(x) :- m(x).
+"""
+
+
+@pytest.mark.parametrize(("deletion", "touched", "rederived"), [("straight", 1, 0), ("dred", 2, 1), ("recompute", None, 0)])
+def test_stats_are_those_of_one_transaction(deletion: str, touched: int | None, rederived: int) -> None:
+    with Database(check(TWICE).program, {"n": [(1,), (2,)], "m": [(1,)]}, deletion=deletion) as db:
+        given = [{"delete": {"n": [[1]]}}, {"insert": {"other": [[7]]}}, {"delete": {"n": [[2]]}}]
+        first, unconcerned, gone = (line["stats"] for line in watch(db, map(json.dumps, given), stats=True))
+        assert first["deletion"]["algorithm"] == deletion and first["solved"]["z3"] == 0
+        assert touched is None or first["deletion"] == {"algorithm": deletion, "touched": touched, "rederived": rederived}
+        assert unconcerned["deletion"] == {"algorithm": deletion, "touched": 0, "rederived": 0}
+        assert unconcerned["solved"] == {"own": 0, "z3": 0}
+        assert gone["deletion"]["rederived"] == 0

@@ -33,7 +33,7 @@ from vigilog.mediators.sets import Sets
 from vigilog.mediators.solver import Solver
 from vigilog.mediators.straight import NotGround, Straight
 from vigilog.mediators.updates import Update, decided
-from vigilog.mediators.view import Algorithm, Change, Difference, Fact, Program
+from vigilog.mediators.view import Algorithm, Change, Difference, Fact, Program, Work
 
 FACTS = (SYMBOL,)  # the types of an answer whose rows are texts of facts: this very tuple
 DELETIONS = ("auto", "straight", "dred", "recompute")
@@ -69,6 +69,9 @@ class Mediation(Judge):
         self.updates: dict[str, dict[int, Update]] = {}
         self.differences: dict[str, Difference] = {}
         self.told: dict[str, set[Row]] = {}  # the boxes that the tables have
+        self.solved = {"own": 0, "z3": 0}  # conditions that the last transaction asked about
+        self.work = Work()  # what it touched
+        self._counted: tuple[int, int] | None = None  # conditions that were asked about before it
         self.algorithm = self._begun()
         self._fill()
         self._before = (self.algorithm, self._copied(), dict(self.told))
@@ -131,6 +134,8 @@ class Mediation(Judge):
     # -- a transaction
 
     def fire(self, change: Effect, net: Effect) -> Transaction | None:
+        if self._counted is None:
+            self._counted, self.work = (self.solver.own, self.solver.asked), Work()
         wanted = Change()
         for relation in self.parts.read:
             part = change.views.get(relation)
@@ -151,6 +156,7 @@ class Mediation(Judge):
             self.differences = self.algorithm.change(wanted)
         except NotGround:
             self._begin_again()
+        self.work = self.work + self.algorithm.work
         return self._boxed()
 
     def _begin_again(self) -> None:
@@ -191,6 +197,8 @@ class Mediation(Judge):
 
     def settled(self, *, keep: bool) -> None:
         """A transaction has ended."""
+        own, asked = self._counted or (self.solver.own, self.solver.asked)
+        self.solved, self._counted = {"own": self.solver.own - own, "z3": self.solver.asked - asked}, None
         if keep:
             self.algorithm.keep()
             self._before = (self.algorithm, self._copied(), dict(self.told))

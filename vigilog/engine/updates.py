@@ -122,6 +122,10 @@ class _Made:
             named = [with_names(part, dict(zip(args, columns, strict=True))) for part in parsed_where(text, types)]
             parts = [where(part) for part in named if part is not None]
             return parts[0] if len(parts) == 1 else f"!({', '.join(f'!({part})' for part in parts) or 'true'})"
+        if isinstance(fact, Mapping) and not fact.keys() <= columns.keys():
+            raise DataError(
+                f'what is told to {relation} is a row, or a fact: {{"args": {json.dumps(list(columns))}, "where": "…"}}', "where"
+            )
         (row,) = told_rows(self.db.extension.mediated.program, relation, [fact])
         cells = zip(columns.items(), row, strict=True)
         return where(Conjunction({column: axis(type_).only(cell) for (column, type_), cell in cells}))

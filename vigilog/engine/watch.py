@@ -92,9 +92,9 @@ def _beside(database: Database) -> dict[str, Any]:
     """What constrained relations and sources have cost."""
     found: dict[str, Any] = {}
     if (mediation := database.mediation) is not None:
-        work, solver = mediation.algorithm.work, mediation.solver
+        work = mediation.work
         found["deletion"] = {"algorithm": mediation.algorithm.name, "touched": work.touched, "rederived": work.rederived}
-        found["solved"] = {"own": solver.own, "z3": solver.asked}
+        found["solved"] = mediation.solved
     if database.sources is not None:
         found |= {"calls": database.sources.made, "stale": sorted(database.sources.stale)}
     return found

@@ -6,6 +6,7 @@ skipped, and the parser goes on, so that all syntax errors of a file are told to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from vigilog.language.slips import adjacent
 from vigilog.language.syntax import Declaration, Definition, Directive, Ignored, Rule, TypeDefinition
 from vigilog.language.syntax_errors import NEW_STATEMENT
 
+WORDS = ("constrained", "updatable", "deferred")
+
 
 def parse(text: str, name: str = "program") -> Program:
     """The program a text says. Raises ProgramError with all its syntax errors.
@@ -35,7 +38,8 @@ def parse(text: str, name: str = "program") -> Program:
     lark, lexer, builder = _machine()
     with builder.lock:
         statements = builder._begin(name, findings)
-        tokens = [token for token in lexer.lex(LexerState(TextSlice.cast_from(cut.rest)), None) if not builder._refuses(token)]
+        read = lexer.lex(LexerState(TextSlice.cast_from(cut.rest)), None)
+        tokens = list(_qualified([token for token in read if not builder._refuses(token)]))
         position = 0
         while position <= len(tokens):
             position = _parse_from(lark, tokens, position, builder)
@@ -65,6 +69,20 @@ def read_text(path: str | Path) -> str:
     except UnicodeDecodeError as reason:
         line = data.count(b"\n", 0, reason.start) + 1
         raise DataError(f"{path}:{line}: is not UTF-8 text (byte {data[reason.start]:#04x})", "encoding") from None
+
+
+def _qualified(tokens: list[Token]) -> Iterator[Token]:
+    """The tokens, of which `constrained`, `updatable` and `deferred` are qualifiers behind the `)` of a `.decl`, and names everywhere else."""
+    depth = 0
+    inside = behind = False  # a declaration's columns
+    for place, token in enumerate(tokens, start=1):
+        if behind and token.type == "NAME" and token in WORDS and (place == len(tokens) or tokens[place].type != "LPAR"):
+            token = Token.new_borrow_pos("QUALIFIER", token.value, token)
+        depth += {"LPAR": 1, "RPAR": -1}.get(token.type, 0) if inside else 0
+        behind = (behind and token.type == "QUALIFIER") or (inside and token.type == "RPAR" and not depth)
+        inside = token.type == "DECL" or (inside and not behind and token.type not in NEW_STATEMENT)
+        depth = depth if inside else 0
+        yield token
 
 
 def _parse_from(lark: Lark, tokens: list[Token], position: int, builder: Builder) -> int:

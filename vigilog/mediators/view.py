@@ -39,10 +39,13 @@ class Change:
 
 @dataclass
 class Work:
-    """What an algorithm did: atoms it touched, derived again, and asked the solver about."""
+    """What an algorithm did: how many atoms it touched, and derived again."""
 
     touched: int = 0
     rederived: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.touched + other.touched, self.rederived + other.rederived)
 
 
 @dataclass(frozen=True)
