@@ -74,7 +74,7 @@ def serve(
     SERVER.need()
     from vigilog.folder.opening import open_program
     from vigilog.language.classes import seal
-    from vigilog.service.server import Settings, serve
+    from vigilog.service.server import Settings, leave, serve
 
     settings = Settings(host, port, tokens, certificate, key, frozenset(origin or ()), spark, _limits(pairs(limit, "--limit")))
     with interruptible(), progress() as shown:
@@ -92,6 +92,7 @@ def serve(
         for alert in db.conditions.alerts if alerts is not None else ():
             db.sink(f"alert:{alert.name}", "file", str(alerts), name=f"--alerts {alert.name}")
         serve(db, settings, lambda address: print(f"Serving {data} at {address} (transaction {db.tx}). Ctrl-C stops.", flush=True))
+    leave()
 
 
 def _limits(given: dict[str, str]) -> Limits:

@@ -24,11 +24,12 @@ TOGETHER = 4  # all queries together may cost as much as so many
 
 @dataclass(frozen=True)
 class Allowance:
-    """So many rows may be derived, in so many seconds; their tables may grow by so many bytes. Some queries may not cost anything: they are left out."""
+    """So many rows may be derived, in so many seconds; their tables may grow by so many bytes, and a text or a set of them may take so many. Some queries may not cost anything: they are left out."""
 
     rows: int = 1_000_000
     size: int = 128 * 2**20
     seconds: float = 5.0
+    text: int = 16 * 2**20
     without: frozenset[str] = frozenset()
 
     def over(self, rows: int, seconds: float) -> str:

@@ -3,8 +3,13 @@
 A pattern is one of RE2's, and matches all of a text, in time linear in its length. RE2 has no part that would need more: no back references and no
 look-around. A `.` matches any character, `\\d` and its kin ASCII ones.
 
+Linear is the text times the pattern: each byte may take as many steps as the compiled pattern has. Nothing can stop RE2 within a text, so a pair that
+may take too many steps has no answer, whoever evaluates it.
+
 >>> matches("[[:digit:]]+", "12"), matches("(a+)+b", "a" * 10_000), matches("(", "a")
 (True, False, None)
+>>> matches(".*(a|b|aa).{900}", "ab" * 50_000), matches("a" * (MOST_LENGTH + 1), "a")
+(None, None)
 >>> refusal("(a)\\\\1").message
 'this pattern has a back reference, \\\\1'
 """
@@ -17,7 +22,9 @@ from functools import lru_cache
 from typing import Any
 
 MOST_KEPT = 128  # patterns that are kept compiled
+MOST_LENGTH = 2**12  # bytes of one; RE2 compiles the longest in some tenths of a second, in which nobody else has the interpreter
 MOST_MEMORY = 2**21  # bytes that one of them may take; one that needs more is none
+MOST_STEPS = 2**28  # bytes of a text times instructions of a pattern: a second, or a few
 
 PATTERN_RULE = "match takes the syntax of RE2, which needs time linear in the text: no back references, no look-around"
 
@@ -31,9 +38,12 @@ class Refusal:
 
 
 def matches(pattern: str, text: str) -> bool | None:
-    """Whether a pattern matches all of a text; None if it is none."""
+    """Whether a pattern matches all of a text; None if it is none, or that may take too long."""
     compiled = _compiled(pattern)
-    return None if isinstance(compiled, str) else compiled.fullmatch(text.encode()) is not None
+    if isinstance(compiled, str):
+        return None
+    read = text.encode()
+    return None if len(read) * compiled.programsize > MOST_STEPS else compiled.fullmatch(read) is not None
 
 
 def refusal(pattern: str) -> Refusal | None:
@@ -54,6 +64,8 @@ def _compiled(pattern: str) -> Any:
         import re2  # late: only `match` needs it, on Spark's workers, too
     except ImportError:
         raise RuntimeError("match needs the package google-re2, on Spark's workers, too: pip install google-re2") from None
+    if len(pattern) > MOST_LENGTH or len(pattern.encode(errors="replace")) > MOST_LENGTH:
+        return f"it has more than {MOST_LENGTH:,} bytes"
     options = re2.Options()
     options.log_errors, options.dot_nl, options.never_capture, options.max_mem = False, True, True, MOST_MEMORY
     try:

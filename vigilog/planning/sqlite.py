@@ -34,6 +34,8 @@ from vigilog.planning.dialect import COMPARISONS, Sql, binary, call, case, integ
 from vigilog.planning.sortable import from_bytes, to_bytes
 
 OFFSET = 2**63
+SHORT = 50  # characters that are looked for in a text by SQLite itself
+AT_MOST = 10_000  # floats that are to be added are kept
 AFFINITY: dict[Kind, str] = {
     "symbol": "TEXT",
     "number": "INTEGER",
@@ -101,6 +103,7 @@ class SqliteDialect:
         self.aggregates: dict[str, type] = dict(AGGREGATE_CLASSES)
         self.functions: dict[str, tuple[int, Callable[..., Any]]] = {
             "v_match": (2, _match),
+            "v_contains": (2, lambda part, text: None if part is None or text is None else part in text),
             "v_sum": (3, _sum),
             "v_mean": (4, _mean),
             "v_units": (2, lambda high, low: str(_total(high, low))),
@@ -207,7 +210,12 @@ class SqliteDialect:
             self.functions.setdefault(key, (2, lambda x, s: None if x is None or s is None else element(x) in collected(s)))
             return call(key, *args)
         if op == "contains":
-            return binary(exp.GT, call("instr", args[1], args[0]), integer(0))
+            part, text = args
+            found = binary(exp.GT, call("instr", text, part), integer(0))
+            if isinstance(part, exp.Literal) and len(part.this) <= SHORT:
+                return found
+            short = binary(exp.LTE, call("length", part.copy()), integer(SHORT))  # a long one takes instr the product of both lengths
+            return case(short, found, call("v_contains", part.copy(), text.copy()))
         if op == "match":
             return call("v_match", *args)
         return binary(COMPARISONS[op], *args)
@@ -350,12 +358,20 @@ def _collecting(element: Type) -> type:
     gather = gathered(element)
 
     class Collecting:
+        weigh = staticmethod(_same)  # raises if the set takes too many bytes
+
         def __init__(self) -> None:
             self.found: set[Any] = set()
+            self.size = 0
 
         def step(self, value: Any) -> None:
-            if value is not None:
-                self.found.add(value)
+            if value is None or value in self.found:
+                return
+            self.found.add(value)
+            self.size += len(value) if isinstance(value, str | bytes) else 8
+            if len(self.found) > MOST_ELEMENTS:
+                raise too_many(len(self.found))
+            self.weigh(self.size)
 
         def finalize(self) -> bytes | None:
             return gather(self.found)
@@ -429,15 +445,36 @@ def float_mean(values: Sequence[float]) -> float | None:
     return None if total is None or not values else total / len(values) + 0.0  # which is never -0
 
 
+def put_together(values: list[float]) -> list[float]:
+    """Few floats with the same exact sum: what it is rounded to, what that leaves, and so on.
+
+    >>> put_together([1e16, 1.0, 1.0, 1.0])
+    [1.0000000000000004e+16, -1.0]
+    """
+    parts: list[float] = []
+    try:
+        while rounded := math.fsum(values):
+            parts.append(rounded)
+            values = [*values, -rounded]
+    except OverflowError:
+        return values
+    return parts
+
+
 class _FloatSum:
-    """A correctly rounded sum: exact partial sums, rounded once."""
+    """A correctly rounded sum: many values are put together into few of the same exact sum, which is rounded once."""
 
     def __init__(self) -> None:
         self.values: list[float] = []
+        self.number, self.most = 0, AT_MOST
 
     def step(self, value: float) -> None:
         if value is not None:
             self.values.append(value)
+            self.number += 1
+            if len(self.values) >= self.most:
+                self.values = put_together(self.values)
+                self.most = max(AT_MOST, 2 * len(self.values))
 
     def finalize(self) -> float | None:
         return float_sum(self.values)
@@ -445,7 +482,8 @@ class _FloatSum:
 
 class _FloatMean(_FloatSum):
     def finalize(self) -> float | None:
-        return float_mean(self.values)
+        total = float_sum(self.values)
+        return None if total is None or not self.number else total / self.number + 0.0  # which is never -0
 
 
 class _UnsignedSum:

@@ -125,7 +125,12 @@ class Hub:
         """Does something that reads, beside all else."""
         if self.stopped:
             raise _stopping()
-        return await self.loop.run_in_executor(self.readers, functools.partial(work, *args))
+        try:
+            return await self.loop.run_in_executor(self.readers, functools.partial(work, *args))
+        except asyncio.CancelledError:
+            if self.stopped:  # nothing ends it, and nobody waits any longer
+                raise _stopping() from None
+            raise
 
     async def write(self, work: Callable[..., T], *args: Any) -> T:
         """Does something that writes, after what others write."""

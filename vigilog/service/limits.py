@@ -21,6 +21,7 @@ class Limits:
     query_derived: int = 1_000_000  # rows that are derived for one followed goal in one transaction; for all of them, four times as many
     query_bytes: int = 128 * 2**20  # that these take in memory
     query_seconds: float = 5  # that this takes
+    text: int = 16 * 2**20  # bytes of a text, or a set, that is derived for an answer or a followed goal
     subscriptions: int = 20_000  # of one token
     rate: float = 2_000  # requests a second of one token
     answers: int = 2  # first answers that are computed at once
@@ -37,9 +38,9 @@ class Limits:
     @property
     def answer(self) -> Allowance:
         """What one answer may cost."""
-        return Allowance(self.derived, self.bytes, self.seconds)
+        return Allowance(self.derived, self.bytes, self.seconds, self.text)
 
     @property
     def query(self) -> Allowance:
         """What one followed goal may cost in a transaction."""
-        return Allowance(self.query_derived, self.query_bytes, self.query_seconds)
+        return Allowance(self.query_derived, self.query_bytes, self.query_seconds, self.text)

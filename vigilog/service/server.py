@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +20,7 @@ from vigilog.folder.durable import Durable
 from vigilog.service.access import Tokens
 from vigilog.service.app import application
 from vigilog.service.gate import JsonLines, is_loopback
-from vigilog.service.hub import Hub
+from vigilog.service.hub import LONGEST_STOP, Hub
 from vigilog.service.limits import Limits
 from vigilog.service.streaming import SparkWork
 from vigilog.service.wire import FramesProtocol
@@ -94,6 +98,20 @@ def serve(db: Durable, settings: Settings, ready: Callable[[str], None]) -> None
         Server(config, hub, ready).run()
     finally:
         spark.stopping.set()
+
+
+def leave() -> None:
+    """Ends the process if something is still being read that cannot be stopped: all else has ended, and the database is closed."""
+    deadline = time.monotonic() + LONGEST_STOP
+    others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.current_thread()]
+    for thread in others:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    if left := [thread.name for thread in others if thread.is_alive()]:
+        log.warning("what is still read is given up", extra={"threads": left})
+        atexit._run_exitfuncs()
+        logging.shutdown()
+        sys.stdout.flush()
+        os._exit(0)
 
 
 def _log() -> None:

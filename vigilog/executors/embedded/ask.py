@@ -47,6 +47,7 @@ class Asker:
         self.machines: dict[Form, tuple[DemandMachine, RoundPlan, str] | None] = {}
         self.derived = self.rounds = 0
         self.budget: int | None = None  # how many rows one answer may derive
+        self.longest: int | None = None  # how many bytes a text of them may take
 
     def prepare(self, goal: Goal) -> None:
         """Makes the tables, indexes and statements for goals of this form."""
@@ -62,9 +63,10 @@ class Asker:
         machine, plan, question = prepared
         try:
             machine.budget = self.budget if budget is None else budget
-            machine.seed(question, [constants])
-            machine.run(plan)
-            return [row[len(constants) :] for row in machine.rows(goal.declaration.relation)]
+            with self.tables.no_longer(self.longest):
+                machine.seed(question, [constants])
+                machine.run(plan)
+                return [row[len(constants) :] for row in machine.rows(goal.declaration.relation)]
         finally:
             self.derived, self.rounds = machine.derived, machine.rounds
             machine.clear()

@@ -182,7 +182,7 @@ class DemandMachine:
             self._compare()
         except BaseException as reason:
             self.tables.let_go()
-            raise self.tables.translated(reason) if isinstance(reason, sqlite3.OperationalError) else reason from None
+            raise self.tables.translated(reason) if isinstance(reason, (sqlite3.OperationalError, sqlite3.DataError)) else reason from None
         finally:
             self.tables.statements += statements
 
@@ -193,14 +193,10 @@ class DemandMachine:
         if self.budget is None:
             known.update(rows)
             return len(known) - before
-        size, most = 0, self.tables.bounded
+        rows = rows if self.tables.bounded is None else _weighed(rows, self.tables.bounded)
         while some := list(islice(rows, FETCHED)):
             known.update(some)
             self._check(self.derived + len(known) - before)
-            if most is not None:
-                size += sum(ROW_BYTES + sum(len(cell) for cell in row if isinstance(cell, str)) for row in some)
-                if size > most:
-                    raise TooLarge(most)
         return len(known) - before
 
     def _check(self, derived: int) -> None:
@@ -297,3 +293,13 @@ class DemandMachine:
         for search in searches:
             self._create(search.relation)
             serve(self.tables, self.layout, search)
+
+
+def _weighed(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[tuple[Any, ...]]:
+    """The same rows, of which all together take no more than some bytes."""
+    size = 0
+    for row in rows:
+        size += ROW_BYTES + sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+        if size > most:
+            raise TooLarge(most)
+        yield row

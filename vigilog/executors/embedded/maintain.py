@@ -230,7 +230,7 @@ class Maintainer:
         with self.tables.no_larger(allowance.size):
             for name, views in touched.items():
                 machine = views.machine
-                with spent.by(name, machine), self.tables.within(allowance.seconds):
+                with spent.by(name, machine), self.tables.within(allowance.seconds), self.tables.no_longer(allowance.text):
                     found |= views.changes(self.filled, allowance.rows)
                 self.derived, self.rounds = self.derived + machine.derived, self.rounds + machine.rounds
                 machine.clear()

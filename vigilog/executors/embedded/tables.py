@@ -12,6 +12,7 @@ from typing import Any, Self
 from vigilog.core.errors import Stopped, VigilogError
 from vigilog.core.rows import converted
 from vigilog.core.values import Row, Value
+from vigilog.executors.alarm import ALARM
 from vigilog.executors.embedded.many import put
 from vigilog.executors.watch import Outgrown, Watch
 from vigilog.planning.indexes import Order, needed_indexes
@@ -26,6 +27,7 @@ SAMPLE = 1_000  # so many rows are looked at to see how many different values a 
 CACHE_KIB = 2_000_000
 STEPS_BETWEEN_LOOKS = 200_000
 MOST_PAGES = 2**32 - 2  # SQLite has no more
+MOST_BYTES = 10**9  # of a text or a set: SQLite has no larger ones
 _LABELS = count(1)
 
 
@@ -60,6 +62,7 @@ class Tables:
         self.decoders: dict[str, list[Callable[[Any], Any] | None] | None] = {}
         self.stopped: BaseException | None = None
         self.bounded: int | None = None  # by so many bytes work tables may grow
+        self.longest: int | None = None  # so many bytes a text or a set may have
         self.passing = (
             False  # whether nobody needs the tables after a statement that was stopped: SQLite, without a journal, leaves it half done
         )
@@ -117,7 +120,7 @@ class Tables:
         self.statements += 1
         try:
             return self.connection.execute(sql, parameters)
-        except sqlite3.OperationalError as reason:
+        except (sqlite3.OperationalError, sqlite3.DataError) as reason:
             raise self.translated(reason) from None
 
     def insert(self, relation: str, rows: Iterable[Row]) -> None:
@@ -249,7 +252,10 @@ class Tables:
         """What is done inside takes no longer than some seconds, and makes work tables no larger than some bytes, or is stopped."""
         self.watch.timeout, self.watch.started, self.watch.doing, self.stopped = seconds, time.monotonic(), "the answer", None
         try:
-            with nullcontext() if size is None else self.no_larger(size):
+            with (
+                nullcontext() if size is None else self.no_larger(size),
+                nullcontext() if seconds is None else ALARM.after(seconds, self.connection.interrupt),
+            ):
                 yield
         finally:
             self.watch.timeout = self.stopped = None
@@ -271,6 +277,22 @@ class Tables:
         finally:
             self.bounded = None
             self.connection.execute(f"PRAGMA temp.max_page_count = {MOST_PAGES}")
+
+    @contextmanager
+    def no_longer(self, size: int | None) -> Iterator[None]:
+        """No text and no set that is derived inside has more than some bytes: what is done with one text cannot be stopped."""
+        if size is None:
+            yield
+            return
+        before = self.longest, self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, size)
+        self.longest = size
+        try:
+            yield
+        except sqlite3.DataError as reason:
+            raise self.translated(reason) from None
+        finally:
+            self.longest = before[0]
+            self.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before[1])
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -344,14 +366,18 @@ class Tables:
                 self.registered.add(name)
         for name, class_ in self.dialect.aggregates.items():
             if name not in self.registered:
-                finalize = self._failing(class_.finalize)  # type: ignore[attr-defined]  # every aggregate of SQLite has it
-                self.connection.create_aggregate(name, 1, type(name, (class_,), {"finalize": finalize}))
+                called = ("step", "finalize") if hasattr(class_, "weigh") else ("finalize",)
+                failing = {method: self._failing(getattr(class_, method)) for method in called}
+                self.connection.create_aggregate(name, 1, type(name, (class_,), failing | {"weigh": staticmethod(self._weigh)}))
                 self.registered.add(name)
 
     def _failing(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, of which is remembered why it failed: SQLite only says that one did."""
+        """The function, of which is remembered why it failed: SQLite only says that one did. One may take long, so each looks at the clock."""
 
         def called(*args: Any) -> Any:
+            if self.watch.expired:
+                self.stopped = self.watch.timed_out()
+                raise self.stopped
             try:
                 return function(*args)
             except VigilogError as reason:
@@ -372,9 +398,11 @@ class Tables:
             self.stopped = Outgrown()
         return int(self.stopped is not None)
 
-    def translated(self, reason: sqlite3.OperationalError) -> BaseException:
+    def translated(self, reason: sqlite3.OperationalError | sqlite3.DataError) -> BaseException:
         if self.stopped is not None:
             return self.stopped
+        if "string or blob too big" in str(reason):
+            return self._too_long()
         if self.failed is not None:
             failed, self.failed = self.failed, None
             return failed
@@ -391,6 +419,17 @@ class Tables:
                 f"{self.watch.doing}: the disk with temporary files is full; SQLITE_TMPDIR names another folder for them", "disk"
             )
         return reason
+
+    def _too_long(self) -> Stopped:
+        most = self.longest or MOST_BYTES
+        return Stopped(
+            f"{self.watch.doing}: a text, or a set, takes more than {most / 2**20:,.0f} MiB", "budget" if self.longest else "limit"
+        )
+
+    def _weigh(self, size: int) -> None:
+        """A set that is collected takes so many bytes by now."""
+        if size > (self.longest or MOST_BYTES):
+            raise self._too_long()
 
 
 class TooLarge(Stopped):

@@ -115,12 +115,13 @@ class EmbeddedViews:
         if allowance is None:
             yield
             return
-        before, self.asker.budget = self.asker.budget, allowance.rows
+        before = self.asker.budget, self.asker.longest
+        self.asker.budget, self.asker.longest = allowance.rows, allowance.text
         try:
             with self.tables.within(allowance.seconds, allowance.size if self.tables.durable else None):
                 yield
         finally:
-            self.asker.budget = before
+            self.asker.budget, self.asker.longest = before
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         reasoner = self.reasoner

@@ -173,8 +173,8 @@ class Reader:
         else:
             self.embedded.prepare(goal_of(self.compiled.program, relation, bound))
 
-    def begin(self, budget: int | None) -> None:
-        self.embedded.asker.budget = budget
+    def begin(self, allowance: Allowance | None) -> None:
+        self.embedded.asker.budget, self.embedded.asker.longest = (allowance.rows, allowance.text) if allowance else (None, None)
         self.embedded.begin()
         self.log = Log(self.db.file, self.embedded.connection)
         self.tx = self.log.last
@@ -225,7 +225,7 @@ def reading(db: Durable, questions: Iterable[str | Question], allowance: Allowan
                     reader.prepare(question)
             with reader.embedded.tables.within(seconds, size):
                 with db.lock if far else nullcontext():
-                    reader.begin(rows)
+                    reader.begin(allowance)
                     known = reader.views is db.views  # what is in the file now is what this reader knows
                     if known:
                         state = held(db, reader, Watch(timeout=seconds, max_rows=rows)) if far else nullcontext(reader)
