@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
+from vigilog.executors.embedded.many import put
 from vigilog.executors.embedded.statements import Statement, WorkLayout, WorkTables, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, quote
 from vigilog.executors.fixpoint import fixpoint
@@ -56,7 +58,9 @@ class _Taken:
 
     def bindings(self, rows: Sequence[Cells]) -> list[Cells]:
         found = [row for row in rows if all(row[place] == cell for place, cell in self.fixed.items())] if self.fixed else rows
-        return [tuple([row[place] for place in self.places]) for row in found] if self.places else [(1,)] * len(found)
+        if len(self.places) < 2:
+            return [(row[self.places[0]],) for row in found] if self.places else [(1,)] * len(found)
+        return list(map(itemgetter(*self.places), found))
 
 
 @dataclass(frozen=True)
@@ -192,8 +196,7 @@ class GroupKeeper:
             for text in (change.grouped, change.text) if self.group.own else (change.grouped,):
                 self.tables.execute(text, change.parameters)
         for sql in (
-            self.update,
-            self.insert,
+            self.hold,
             self.delete,
             self.put_in,
             self.take_out,
@@ -245,36 +248,27 @@ class GroupKeeper:
 
     def _turn(self, gone: Groups, came: Groups) -> dict[str, Direction]:
         """Gives groups their new state; and their new values, where these are others."""
-        group, width = self.group, self.group.keys
-        updates, inserts, deletes, minus, plus = [], [], [], [], []
-        paired: list[Cells] = []
-        for key, state, state_now, old, new in self._alone(gone, came) if len(gone) + len(came) <= FEW else self._together(gone, came):
-            if state is None:
-                if state_now is not None:
-                    inserts.append(key + state_now)
-            elif state_now is None:
-                deletes.append(key + state)
-            else:
-                updates.append(state_now + key)
-            if old != new:
-                if old is not None:
-                    minus.append(key + old)
-                if new is not None:
-                    plus.append(key + new)
-                    if old is not None:
-                        paired.append(new + key + old)
-            if new is None and state_now is not None and not group.tests:
-                self.tables.undefined += 1
-        many = self.tables.connection.executemany
-        if updates:
-            many(self.update, updates)
-        if inserts:
-            many(self.insert, inserts)
+        group, width, many = self.group, self.group.keys, self.tables.connection.executemany
+        found = list(self._alone(gone, came) if len(gone) + len(came) <= FEW else self._together(gone, came))
+        held = [key + now for key, _, now, _, _ in found if now is not None]
+        deletes = [key + state for key, state, now, _, _ in found if now is None and state is not None]
+        others = [(key, old, new) for key, _, _, old, new in found if old != new]
+        minus = [key + old for key, old, _ in others if old is not None]
+        plus = [key + new for key, _, new in others if new is not None]
+        paired = [new + key + old for key, old, new in others if new is not None and old is not None]
+        if not group.tests:
+            self.tables.undefined += [new for _, _, now, _, new in found if now is not None].count(None)
+        if held and not width:
+            many(self.delete, [()])
+        if len(held) > FEW:
+            put(self.tables.connection, f"INSERT INTO {self.state}", len(held[0]), held, self.otherwise)
+        elif held:
+            many(self.hold, held)
         if deletes and not group.asked:
             many(self.delete, [row[:width] for row in deletes])
         changed = self._pass_on(minus, plus, paired)
         if group.asked:
-            changed |= self._list(group.state.relation, deletes, inserts)
+            changed |= self._list(group.state.relation, deletes, [key + now for key, state, now, _, _ in found if state is None and now])
         return changed
 
     def _alone(self, gone: Groups, came: Groups) -> Iterator[_Turned]:
@@ -290,7 +284,7 @@ class GroupKeeper:
         """Many groups; sorted, because rows that lie side by side change faster."""
         group, keys = self.group, sorted(gone.keys() | came.keys())
         known = self._states(keys)
-        states = [known.get(key) for key in keys]
+        states = list(map(known.get, keys))
         before = read(group, states)
         now = turned(group, keys, before, aligned(group, keys, gone), aligned(group, keys, came), self._next)
         return zip(keys, states, written(group, now), self._values(before), self._values(now), strict=True)
@@ -320,8 +314,8 @@ class GroupKeeper:
 
     def _states(self, keys: Iterable[Cells]) -> dict[Cells, Cells]:
         """The states that groups have, those that are not empty."""
-        self.tables.connection.executemany(self.ask, keys)
         width = self.group.keys
+        put(self.tables.connection, self.ask, width, keys)
         states = {row[:width]: row[width:] for row in self.tables.execute(self.find_all)}
         self.tables.execute(self.ask_nothing)
         return states
@@ -384,27 +378,28 @@ class GroupKeeper:
         keys, held = columns[: group.keys], columns[group.keys :]
         self.state, where = quote(layout.tables[group.state.relation]), _equal(layout.columns[group.state.relation][: group.keys])
         self.find = f"SELECT {', '.join(held)} FROM {self.state} WHERE {where}"
-        self.update = f"UPDATE {self.state} SET {', '.join(f'{column} = ?' for column in held)} WHERE {where}"
-        self.insert = f"INSERT INTO {self.state} VALUES ({', '.join('?' for _ in columns)})"
+        now = ", ".join(f"{column} = excluded.{column}" for column in held)
+        self.otherwise = f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {now}" if keys else ""
+        self.hold = f"INSERT INTO {self.state} VALUES ({', '.join('?' for _ in columns)}) {self.otherwise}"
         self.delete = f"DELETE FROM {self.state} WHERE {where}"
         if keys:
             asked = self.work(group.state.relation, "asked")
             tables.create_work(asked, f"({', '.join(keys)})")
             same = " AND ".join(f"s.{key} = a.{key}" for key in keys)
-            self.ask = f"INSERT INTO {quote(asked)} VALUES ({', '.join('?' for _ in keys)})"
+            self.ask = f"INSERT INTO {quote(asked)}"
             self.ask_nothing = f"DELETE FROM {quote(asked)}"
             self.find_all = (
                 f"SELECT {', '.join(f's.{column}' for column in columns)} FROM {quote(asked)} AS a CROSS JOIN {self.state} AS s ON {same}"
             )
 
-        def put(relation: str, table: str) -> str:
+        def insert(relation: str, table: str) -> str:
             return f"INSERT INTO {quote(table)} VALUES ({', '.join('?' for _ in layout.columns[relation])})"
 
-        self.put_in = put(group.aux.relation, layout.tables[group.aux.relation])
+        self.put_in = insert(group.aux.relation, layout.tables[group.aux.relation])
         listed = [name for name in (group.aux.relation, group.state.relation) if name not in self.unread]
-        self.lists = {(name, kind): put(name, self.work(name, kind)) for name in listed for kind in ("minus", "plus")}
+        self.lists = {(name, kind): insert(name, self.work(name, kind)) for name in listed for kind in ("minus", "plus")}
         rows, names = layout.tables[group.rows.relation], layout.columns[group.rows.relation]
-        self.own_insert = put(group.rows.relation, rows)
+        self.own_insert = insert(group.rows.relation, rows)
         self.own_delete = f"DELETE FROM {quote(rows)} WHERE {_equal(names)}"
         shown = [*map(quote, layout.columns[group.aux.relation][group.keys :])]
         whole = _equal(layout.columns[group.aux.relation])

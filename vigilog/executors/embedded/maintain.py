@@ -23,6 +23,7 @@ from vigilog.executors.embedded.demand import DemandMachine
 from vigilog.executors.embedded.executor import TableMachine
 from vigilog.executors.embedded.grouped import AtHand, GroupKeeper
 from vigilog.executors.embedded.keepers import KEEPERS, Keeper
+from vigilog.executors.embedded.many import put
 from vigilog.executors.embedded.statements import WorkTables, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, among, quote
 from vigilog.executors.fixpoint import fixpoint
@@ -279,24 +280,30 @@ class Maintainer:
             minus, plus = (sorted(self.tables.encoded(relation, rows)) for rows in (delta.minus, delta.plus))
             if minus:
                 many(statements.delete, minus)
-            if plus:
-                many(statements.insert, plus)
+            self._insert(self.layout.tables[relation], statements.insert, plus)
             self.at_hand[relation] = minus, plus
             return
         if delta.minus:
             stored = sorted(self.tables.encoded(relation, delta.minus))
-            many(statements.minus, stored)
+            self._insert(statements.changes[0], statements.minus, stored)
             if len(stored) <= FEW:
                 self.few[relation] = stored
             self.filled.add(statements.changes[0])
         if delta.plus:
             stored = sorted(self.tables.encoded(relation, delta.plus))
-            many(statements.plus, stored)
+            self._insert(statements.changes[1], statements.plus, stored)
             if len(stored) <= FEW:
                 many(statements.insert, stored)
             else:
                 self.tables.execute(statements.insert_all)
             self.filled.add(statements.changes[1])
+
+    def _insert(self, table: str, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Rows into a table: a few by the statement for one."""
+        if len(rows) <= FEW:
+            self.tables.connection.executemany(statement, rows)
+        else:
+            put(self.tables.connection, f"INSERT INTO {quote(table)}", len(rows[0]), rows)
 
     def _statements(self, relation: str) -> _Statements:
         marks = ", ".join("?" for _ in self.layout.columns[relation])

@@ -91,7 +91,9 @@ def _same(delta: Delta, columns: Columns) -> bool:
     """Whether what comes has in some columns what goes has there, as often."""
     if len(delta.plus) != len(delta.minus):
         return False
-    if not columns:
+    if not columns or not delta:
         return True
     part = itemgetter(*columns)
+    if part(next(iter(delta.plus))) not in map(part, delta.minus):
+        return False
     return Counter(map(part, delta.plus)) == Counter(map(part, delta.minus))

@@ -57,7 +57,7 @@ def gathered(group: Group, bindings: Sequence[Cells], decoders: Coders = AS_THEY
 def aligned(group: Group, keys: Iterable[Cells], groups: Mapping[Cells, Cells]) -> Columns:
     """The columns of groups in the order of some keys, of which there is one at least."""
     nothing = (0, *(0 if part.op == "sum" else None for part in group.parts))
-    return transposed([groups.get(key, nothing) for key in keys])
+    return transposed(list(map(groups.get, keys, repeat(nothing))))
 
 
 def read(group: Group, states: Sequence[Cells | None]) -> Columns:
