@@ -176,12 +176,12 @@ print(choose("auto", inputs(check(open("graph.dl").read()).program, ".").values(
     )
 
 
-@pytest.mark.parametrize("extra", ["spark", "server", "bulk"])
+@pytest.mark.parametrize("extra", ["spark", "server", "bulk", "iceberg", "mediators"])
 def test_what_an_extra_checks_is_what_it_installs(extra: str) -> None:
     installed = {Requirement(text).name for text in EXTRAS[extra]}
     checked = [one for one in vars(extras).values() if isinstance(one, extras.Extra) and one.name == f"vigilog[{extra}]"]
     assert checked and {package.replace("_", "-") for one in checked for package in one.packages} <= installed
-    assert EXTRAS["all"] == ["vigilog[bulk,spark,server,mediators]"]
+    assert EXTRAS["all"] == ["vigilog[bulk,iceberg,spark,server,mediators]"]
 
 
 # -- the command line

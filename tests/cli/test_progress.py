@@ -27,6 +27,7 @@ from vigilog.engine.evaluate import run
 from vigilog.executors.spark import tasks
 from vigilog.executors.watch import Stage, Watch
 from vigilog.language.check import check
+from vigilog.spark import session
 
 pytestmark = pytest.mark.apart
 
@@ -137,6 +138,7 @@ def test_a_large_relation_on_spark_tells_its_stages(tmp_path: Path) -> None:
     stages: list[Stage] = []
     pq.write_table(pa.table({"x": list(range(ROWS)), "y": [1] * ROWS}), tmp_path / "edge.parquet")
     program = BACK.replace(".input edge", ".input edge(IO=parquet)")
+    session.stop()
     with vigilog.open(program, tmp_path, data=tmp_path / "data", memory=1000, report=stages.append) as db:
         names = [stage.name for stage in stages]
         assert names.index("starting Spark") < names.index("writing edge"), "it is read and written in one action"

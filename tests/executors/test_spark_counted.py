@@ -122,6 +122,19 @@ def test_auto_counts_on_spark_what_costs_too_much_on_demand() -> None:
         assert database.view("r") == {(0,), (1,)}
 
 
+def test_the_state_of_groups_of_what_is_counted() -> None:
+    """The bindings of the group need what the counted relation gains and loses, for which its numbers are read."""
+    base: dict[str, set[tuple[Any, ...]]] = {"t": {(1, 2), (2, 2), (2, 1), (5, 0)}}
+    rules = ".decl t(x: number, y: number)\n.decl each(x: number)\n.decl total(n: number)\n.output each\n.output total\n"
+    rules += "each(x) :- t(x, y), y > 1.\neach(x) :- t(y, x), y > 1.\ntotal(n) :- n = sum z : { each(z) }.\n"
+    program = rewrite(check(rules).program)
+    with closing(SparkViews(plan(program, ["each", "total"], {"each": COUNTED}, {"total": True}), base)) as views:
+        assert views.rows("total") == {(3,)}
+        assert views.apply({"t": delta({(7, 7)}, {(2, 2)})}) == {"each": delta({(7,)}, {(2,)}), "total": delta({(8,)}, {(3,)})}
+        assert views.apply({"t": delta(minus={(1, 2)})}) == {}, "1 has another proof"
+        assert views.apply({"t": delta(minus={(2, 1)})}) == {"each": delta(minus={(1,)}), "total": delta({(7,)}, {(8,)})}
+
+
 def test_auto_does_not_store_on_spark_what_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MOST_STORED", 1)
     pairs = ".decl p(x: number)\n.decl r(x: number, y: number)\n.output r\nr(x, y) :- p(x), p(y).\n"

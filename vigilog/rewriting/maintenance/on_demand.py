@@ -43,9 +43,11 @@ def on_demand(plan: Plan) -> OnDemand:
 
 
 def bindings_on_demand(plan: Plan, part: GroupPlan) -> OnDemand:
-    """The rules for the bindings of a group."""
+    """The rules for the bindings of a group. What they read of what is counted has its numbers beside it."""
     rows = part.group.rows.relation
-    kept = _stored(plan) & relevant(plan.counting.program, [rows]).relations.keys()
+    read = relevant(plan.counting.program, [rows]).relations.keys()
+    numbers = {parts.numbers for name, parts in plan.counting.counted.items() if name in read}
+    kept = _stored(plan) & (read | numbers)
     return _on_demand(plan, [rows], [rows, *kept], kept)
 
 
