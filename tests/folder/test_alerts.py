@@ -126,9 +126,66 @@ def test_every_and_acknowledgements_hold_callables_back(tmp_path: Path, clock: T
         levels(db, nut=0)
         event.catch_up(PATIENCE)
         assert [said for said in heard if len(said) == 2] == [("ceased", ["nut", 0]), ("satisfied", ["nut", 0])], "silent until it ceased"
+        with pytest.raises(DataError, match=r'event does not hold for \["pin"\]') as unseen:
+            db.ack("event", ["pin"])
+        assert unseen.value.code == "absent", "what comes later nobody has seen"
         for name, row, why in (("evnt", ["nut"], "did you mean event"), ("low", [1, 2, 3], "cells"), ("low", [7], "nut|text|symbol")):
             with pytest.raises(DataError, match=why):
                 db.ack(name, row)
+
+
+def test_what_is_not_reported_yet_is_not_seen(tmp_path: Path, clock: Turned) -> None:
+    """Nothing would end such a note, if it ceased before it was reported; while it waits to have ceased, it still holds."""
+    with opened(tmp_path / "data", clock) as db:
+        levels(db, nut=3)
+        with pytest.raises(DataError, match="slow does not hold"):
+            db.ack("slow", ["nut"])
+        clock.now += 60
+        assert fallen_due(db) == [("satisfied", ("nut", 3))] and db.ack("slow", ["nut"]) == ("nut",)
+        levels(db, nut=9)
+        assert db.ack("slow", ["nut"]) == ("nut",)
+        clock.now += 30
+        assert fallen_due(db) == [("ceased", ("nut", 3))]
+        with pytest.raises(DataError, match="slow does not hold"):
+            db.ack("slow", ["nut", 3])
+        assert db.file.connection.execute("SELECT count(*) FROM vigilog_alerts").fetchone() == (0,)
+
+
+BY_ITEM = ".alert low(name=slow, key=item, for=60, keep=30)\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "back"),
+    [
+        (BY_ITEM, "", True),
+        (BY_ITEM, BY_ITEM.replace("key=item", "key=n"), True),
+        ("low(item: symbol, n: number)\nlow(i, n)", "low(item: symbol)\nlow(i)", False),
+    ],
+)
+def test_what_waits_for_an_alert_that_is_redefined_is_forgotten(before: str, after: str, back: bool, tmp_path: Path, clock: Turned) -> None:
+    """Where it was kept, it was reported of whatever had the name later, or could not be read any more."""
+    program = (
+        PROGRAM.replace(', message="{item}: {n}", severity=warning, every=600', "")
+        + ".decl bad(i: symbol)\nbad(i) :- stock(i, n), n < 0.\n.constraint bad\n"
+    )
+    other = program.replace(before, after)
+    with opened(tmp_path / "data", clock, program) as db:
+        levels(db, nut=3, pin=1)
+        db.ack("low", ["nut"])
+        with pytest.raises(DataError, match="bad is violated"):
+            db.define(BY_ITEM.replace("key=item", "key=n") + 'stock("neg", -1).')
+        assert len(db.waiting) == 2, "what is refused forgets nothing"
+        noted = db.file.connection.execute("SELECT kind, alert FROM vigilog_alerts").fetchall()
+        assert sorted(noted) == [("seen", "low"), ("waiting", "slow"), ("waiting", "slow")]
+    with open_program(other, data=tmp_path / "data", define=True) as db:
+        assert not db.waiting
+        clock.now += 100
+        assert db.due() is None and db.verify().problems == []
+        levels(db, pin=9)
+    if back:
+        with open_program(program, data=tmp_path / "data", define=True) as db:
+            assert not db.waiting and db.due() is None, "what held before counts as reported"
+            assert [said["row"] for _, said in db.reports(0, alerts=["slow"])] == []
 
 
 def test_a_callable_that_raises_is_tried_again(tmp_path: Path, clock: Turned, caplog: pytest.LogCaptureFixture) -> None:

@@ -60,6 +60,30 @@ def test_definitions_are_judged_and_fire_nothing(tmp_path: Path) -> None:
         assert db.verify().problems == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".decl low_by_item(x: number)\nlow_by_item(i) :- stock(i, _).",
+        ".decl event_proof_1(x: number)\n.decl low_proof_1(x: number)\nlow_proof_1(1).",
+        ".decl low(item: number)\nlow(i) :- stock(i, n), n < 4.",
+        ".decl low(item: number, n: number, more: number)\nlow(i, n, 7) :- stock(i, n), n < 4.",
+    ],
+)
+def test_a_definition_may_take_names_and_columns_of_conditions(text: str, tmp_path: Path) -> None:
+    program = STOCK.replace(".trigger low(insert=orders)", ".constraint low(key=item)")
+    with open_program(program, {"stock": [(1, 3), (2, 9)]}, data=tmp_path / "data") as db:
+        db.define(text)
+        assert db.reports(0) == [], "nothing has happened"
+        db.take({"delete": {"stock": [(1, 3)]}})
+        assert [(said["alert"], said["state"], said["row"][0]) for _, said in db.reports(0)] == [
+            ("event", "ceased", 1),
+            ("low", "ceased", 1),
+        ]
+        with pytest.raises(Refused, match="low is violated"):
+            db.take({"insert": {"stock": [(4, 0)]}})
+        assert db.verify().problems == []
+
+
 def test_facts_that_violate_a_constraint_are_taken_with_a_warning(tmp_path: Path) -> None:
     with open_program(STOCK, {"stock": [(1, -3), (2, -9), (3, 4)]}, data=tmp_path / "data") as db:
         assert [(warning.code, warning.message) for warning in db.warnings] == [("violated", "negative is violated by 2 rows")]

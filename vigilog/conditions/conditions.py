@@ -77,15 +77,21 @@ class Conditions:
         return dict.fromkeys(condition for view in net.views for condition in self.index.get(view, ()))
 
     def new_alerts(self, before: Conditions) -> Collection[Alert]:
-        """The alerts that a definition has brought."""
-        return () if before is self else set(self.alerts) - set(before.alerts)
+        """The alerts that a definition has brought, or that cannot be compared with what was before it."""
+        return () if before is self else {alert for alert in self.alerts if alert not in before.alerts or not self._alike(alert, before)}
 
     def new_constraints(self, before: Conditions) -> Collection[Integrity]:
         """The constraints that a definition has brought, or whose own rules it has changed: what violates them is there already."""
         if before is self:
             return ()
-        same = {one for one in before.enforced if before.rules_of(one.relation) == self.rules_of(one.relation)}
-        return set(self.enforced) - same
+        known = {one for one in self.enforced if one in before.enforced and self._alike(one, before)}
+        return set(self.enforced) - {one for one in known if before.rules_of(one.relation) == self.rules_of(one.relation)}
+
+    def _alike(self, condition: Alert | Integrity, before: Conditions) -> bool:
+        """Whether the relation has the columns that it had, and its keys are found in the same view."""
+        relation, place = condition.relation, (condition.relation, condition.key)
+        same = self.program.relations[relation].types == before.program.relations[relation].types
+        return same and self.support.keys[place] == before.support.keys[place]
 
     def rules_of(self, relation: str) -> list[Rule]:
         return [rule for rule in self.program.rules if any(head.relation == relation for head in rule.heads)]

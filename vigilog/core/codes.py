@@ -77,7 +77,7 @@ TRANSACTIONS = {
     "operation": "A transaction has an operation that there is not.",
     "unknown-relation": "A transaction names a relation that there is not.",
     "derived": "A transaction changes a relation that is derived by rules.",
-    "absent": "An update's old row is not there, or the update of a view that is to be withdrawn.",
+    "absent": "An update's old row is not there, or the update of a view that is to be withdrawn; or an alert does not hold for what was seen.",
     "where": "What is told to a constrained relation is no fact: its conditions do not parse, are not linear, or name other variables.",
     "unsolved": "The solver has found no answer to a condition, in its time or at all. It is never taken for false.",
     "infinite": "All rows were asked for of facts that have too many, or no end of them.",

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,14 +52,21 @@ class AlertNotes:
                 found[name, self.key_of(name, report.row)] = Waiting(report, since)
         return found
 
+    def redefine(self, program: Program, alerts: Iterable[Alert]) -> None:
+        """Another program comes: what is noted of alerts that it has not, or on other columns or by another key, is forgotten."""
+        known = {(alert.name, alert.relation, alert.key, program.relations[alert.relation].types) for alert in alerts}
+        for alert in self.alerts.values():
+            if (alert.name, alert.relation, alert.key, self._types(alert.name)) not in known:
+                self.connection.execute("DELETE FROM vigilog_alerts WHERE alert = ?", (alert.name,))
+
     def check(self) -> None:
         """Raises DataError if what is noted is not what was written."""
         for *values, known in self.connection.execute("SELECT kind, alert, key, at, said, sum FROM vigilog_alerts"):
             if _sum(*values) != known:
                 raise DataError(f"what is noted of the alert {values[1]} is damaged; restore a backup (vigilog restore)", "damaged")
 
-    def ack(self, name: str, row: Sequence[Any], at: float) -> Row:
-        """Notes that somebody has seen a key, given by a row or by its own values. Raises DataError if there is no such alert or row."""
+    def ack(self, name: str, row: Sequence[Any], at: float, reported: Callable[[Alert, Row], bool]) -> Row:
+        """Notes that somebody has seen a key, given by a row or by its own values. Raises DataError if there is no such alert or row, or if it is not `reported` that it holds."""
         if name not in self.alerts:
             hint = did_you_mean(name, self.alerts) or f"there are {', '.join(self.alerts) or 'none'}"
             raise DataError(f"there is no alert {name}; {hint}", "unknown-relation")
@@ -72,6 +79,8 @@ class AlertNotes:
         except ValueError as reason:
             raise DataError(f"{alert.relation}: {reason}", "value") from None
         key = self.key_of(name, values) if len(row) == len(types) else values
+        if not reported(alert, key):
+            raise DataError(f"{name} does not hold for {self._key(name, key)}, so there is nothing to be seen", "absent")
         self._note(SEEN, name, self._key(name, key), at, {})
         return key
 

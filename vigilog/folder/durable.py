@@ -19,7 +19,7 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, Finding, UsageError, VigilogError
 from vigilog.core.extras import SPARK
 from vigilog.core.proofs import Proof
-from vigilog.core.reports import ALERT
+from vigilog.core.reports import ALERT, CEASED
 from vigilog.core.reports import Report as AlertReport
 from vigilog.core.values import Row, Type, Value
 from vigilog.core.whynot import WhyNot
@@ -56,10 +56,11 @@ from vigilog.folder.residency import SHARE, budget_of, size
 from vigilog.folder.status import Status, status
 from vigilog.folder.verify import Verified, verify
 from vigilog.language.calls import with_places
-from vigilog.language.conditions import Integrity
-from vigilog.language.goal import parse_goal
+from vigilog.language.conditions import Alert, Integrity
+from vigilog.language.goal import goal_of_body, parse_goal
 from vigilog.language.parts import atoms
 from vigilog.language.program import Program
+from vigilog.language.syntax import Atom, Constant, Wildcard
 from vigilog.language.written import kept, read_again
 from vigilog.planning.layout import file_table
 from vigilog.protocol.shapes import Shape
@@ -223,9 +224,18 @@ class Durable(FileDatabase):
         return self.book.notes.stamped(reports, round(self.clock(), 3))
 
     def ack(self, alert: str, row: Sequence[Any]) -> Row:
-        """Somebody has seen what an alert says of a row, or of a key: sinks and callables are silent about that key until it ceases. Gives the key."""
+        """Somebody has seen what an alert says of a row, or of a key: sinks and callables are silent about that key until it ceases. Gives the key. Raises DataError if nothing is reported of it now."""
         with self.lock, damage(self.file.path), self.writing():
-            return self.book.notes.ack(alert, row, self.clock())
+            return self.book.notes.ack(alert, row, self.clock(), self._reported)
+
+    def _reported(self, alert: Alert, key: Row) -> bool:
+        """Whether what is told of a key is that it holds."""
+        if (held := self.waiting.get((alert.name, key))) is not None:
+            return held.report.state == CEASED
+        attributes = self.plain.relations[alert.relation].attributes
+        known = dict(zip(alert.key, key, strict=True))
+        args = (Constant(known[place], column.type) if place in known else Wildcard(column.type) for place, column in enumerate(attributes))
+        return bool(self.views.answers(goal_of_body(self.plain, (Atom(alert.relation, tuple(args)),), ())))
 
     # -- definitions
 

@@ -169,7 +169,7 @@ class FileDatabase(Database):
     @contextmanager
     def swapping(self, *, keep: bool = True) -> Iterator[None]:
         """Other tables take the place of these, in one transaction of the file; if that fails, or is not to be kept, these go on."""
-        compiled_, views, book = self.compiled, self.views, self.book
+        compiled_, views, book, waiting = self.compiled, self.views, self.book, self.waiting
         kept = False
         try:
             with self.writing(keep=keep):
@@ -179,7 +179,7 @@ class FileDatabase(Database):
             if not kept:
                 if self.views is not views:
                     self.views.close()
-                    self.book = book
+                    self.book, self.waiting = book, waiting
                     self._use(compiled_, views, book)
                 views.attach()
         if kept and self.views is not views:

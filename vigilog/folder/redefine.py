@@ -38,6 +38,7 @@ class Redefinition:
         wish, enforced = _stated(db.compiled, made, carried.keys()), {name: key for name, key in db.program.keys.items() if name in db.base}
         with db.swapping(keep=keep), ExitStack() as resources:
             db.write_program(self.program)
+            db.book.notes.redefine(made.program, made.conditions.alerts)
             db.queries.keep(made.program)
             db.large = db.large & carried.keys()
             for name in db.homes.keys() - carried.keys():
