@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bench.experiments import Experiments
-from bench.mediators import constraints, sources
+from bench.mediators import constraints, sources, tables
 from bench.options import Options
 from bench.targets import Target, at_least, at_most
 
@@ -17,6 +17,8 @@ NOTES = (
     "*Supports*: an atom is deleted on which 10 (chains), 14 (trees) or 18 (grids) supports depend, in views of ever more supports.",
     "*Algorithms*: ten levels over two sources. *Rederived*: all that is deleted has another proof. *Lost*: nothing has, and ten atoms go.",
     "*Calls*: a Python function that takes some 150 µs, called by rules and in a plain loop; then all answers are asked for anew.",
+    "*Ranges*: 1,000,000 rows joined with ten facts, each of which covers one row in a thousand.",
+    "*Joins*: 1,000,000 rows of PostgreSQL and as many of a CSV file, joined on Spark and kept there; Spark has started.",
     "*Without*: single rows of a program that has neither domains nor constraints; *before* is the step alone, without what lets sources be waited for.",
 )
 
@@ -32,6 +34,8 @@ def main(options: Options) -> int:
             "deferred": sources.deferred,
             "checks": constraints.checks,
             "algorithms": constraints.algorithms,
+            "ranges": tables.ranges,
+            "joins": tables.joins,
             "supports": constraints.supports,
         },
         judge,
@@ -68,6 +72,16 @@ def judge(found: Mapping[str, Mapping[str, float]]) -> list[Target]:
             at_most("deferred, a source changes: calls and transactions", own["calls before it is asked"] + own["transactions"], 0)
         )
         targets.append(at_least("deferred: the next answer is new", own["answers that are new"], 1))
+    for place in ("first", "last") if "ranges" in found else ():
+        own, what = found["ranges"], f"the column comes {place}"
+        targets.append(
+            at_most(f"facts joined with rows, {what} ÷ literal bounds", own[f"facts, {what}"] / own[f"literal bounds, {what}"], 2, "×")
+        )
+    if found.get("joins"):
+        own = found["joins"]
+        targets.append(
+            at_most("PostgreSQL joined with a file on Spark ÷ Spark's own join", own["a program"] / own["Spark's own"], 1.3, "×")
+        )
     if "without" in found:
         targets.append(at_most("no domains, no constraints: now ÷ before", found["without"]["now"] / found["without"]["before"], 1.02, "×"))
         targets.append(at_most("no domains, no constraints: imports of z3", float(sources.imported()), 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import sqlite3
 import threading
@@ -19,6 +20,7 @@ from vigilog.domains.domain import DomainError
 from vigilog.engine.database import Database
 from vigilog.engine.watch import watch
 from vigilog.folder.opening import open_program
+from vigilog.language.check import check
 
 TYPED = """
 .domain d(kind=file, path=".")
@@ -280,6 +282,36 @@ like(r.name) :- who(x), in(r, s:query("starting", x)).
     (tmp_path / "p.dl").write_text(text.replace("sqlite:///", f"sqlite:///{tmp_path}/"))
     with open_program(tmp_path / "p.dl", {"who": [("ann",), ("eve",), ("b",)]}) as db:
         assert db.view("phone") == {("ann", 1)} and db.view("like") == {("ann",), ("bob",), ("eve",)}
+
+
+STATED = """
+.domain s(kind=sql, url="sqlite:///PATH/t.db", query.heavy="SELECT name, w FROM t WHERE w > :over AND id >= :least AND born < :by")
+.function s:heavy(least: number, over: float, by: date) -> (name: symbol, w: float)
+.decl n(x: number, by: date)
+.decl p(x: number, name: symbol)
+.output p
+p(x, r.name) :- n(x, by), in(r, s:query("heavy", x, 2.0, by)), r.w < 9.5.
+"""
+
+
+def test_a_statement_takes_values_of_the_types_that_are_stated(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "t.db") as connection:
+        connection.execute("CREATE TABLE t (id INTEGER, name TEXT, w REAL, born TEXT)")
+        rows = [(2, "a", 1.5, "2019-01-01"), (3, "b", 2.5, "2019-01-01"), (10, "c", 3.5, "2019-01-01"), (10, "young", 3.5, "2021-01-01")]
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    connection.close()
+    text = STATED.replace("PATH", str(tmp_path))
+    day = datetime.date(2020, 1, 1)
+    with Database(check(text).program, {"n": [(3, day), (9, day)]}) as db:
+        assert db.view("p") == {(3, "b"), (3, "c"), (9, "c")}, "as numbers, of which 10 is more than 9"
+    for wrong, message in (
+        ("over: float, ", "has the parameters over, least, by, and .function says least, by"),
+        ("", "s:heavy(over: type"),
+    ):
+        program = text.replace(wrong, "") if wrong else "".join(line for line in text.splitlines(True) if ".function" not in line)
+        with pytest.raises(ProgramError) as refused:
+            check(program)
+        assert message in str(refused.value)
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -121,7 +121,8 @@ class Findings:
 
     @property
     def errors(self) -> list[Finding]:
-        return [item for item in self.items if not item.warning]
+        """What is wrong, once for each place: rules that a rule has become have its mistakes, too."""
+        return list({(item.code, item.span, item.rule, item.hint): item for item in self.items if not item.warning}.values())
 
     @property
     def warnings(self) -> list[Finding]:

@@ -126,7 +126,7 @@ class Axis:
                 raise AssertionError("a comparison has one of six operators")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Runs:
     """A set of values of an axis."""
 

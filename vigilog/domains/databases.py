@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 from vigilog.core.errors import did_you_mean
-from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type
-from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Signature, checked, with_variables
+from vigilog.core.values import BOOLEAN, DATE, FLOAT, NUMBER, SYMBOL, TIMESTAMP, Row, Type, Value
+from vigilog.domains.domain import TIMEOUT, Columns, DomainError, Options, Signature, checked, with_variables
 from vigilog.domains.options import patience
 from vigilog.domains.retries import TransientError
 from vigilog.domains.tables import OPERATORS, Tables
@@ -30,7 +32,11 @@ PARAMETER = re.compile(r"'[^']*'|(?<!:):([A-Za-z_]\w*)")  # :name, but not in a 
 
 
 class Database(Tables):
-    """The tables of a database, and the statements that the options state."""
+    """The tables of a database, and the statements that the options state. What a statement takes and gives is stated, too; if only what it gives is, it takes texts."""
+
+    def __init__(self, name: str, options: Options, stated: dict[str, Columns], functions: dict[str, Signature]) -> None:
+        super().__init__(name, options, stated)
+        self.functions = functions
 
     def fixed(self, function: str) -> int:
         return 1 if function == "query" else super().fixed(function)
@@ -38,12 +44,15 @@ class Database(Tables):
     def signature(self, function: str, fixed: Sequence[str]) -> Signature:
         if function != "query":
             return super().signature(function, fixed)
-        names = self._statement(fixed[0])[1]
-        if fixed[0] not in self.stated:
-            raise DomainError(
-                self.name, f"the columns of query {fixed[0]} have no types; state them: .table {self.name}:{fixed[0]}(column: type, …)"
-            )
-        return Signature(tuple((name, SYMBOL) for name in names), self.stated[fixed[0]])
+        query, names = fixed[0], self._statement(fixed[0])[1]
+        if (found := self.functions.get(query)) is not None:
+            if sorted(names) != sorted(said := [name for name, _ in found.parameters]):
+                raise DomainError(self.name, f"query {query} has the parameters {', '.join(names)}, and .function says {', '.join(said)}")
+            return found
+        if query not in self.stated:
+            way = f".function {self.name}:{query}({', '.join(f'{name}: type' for name in names)}) -> (column: type, …)"
+            raise DomainError(self.name, f"the columns of query {query} have no types; state them: {way}")
+        return Signature(tuple((name, SYMBOL) for name in names), self.stated[query])
 
     def _statement(self, name: str) -> tuple[str, list[str]]:
         stated = {key.removeprefix("query."): value for key, value in self.options.items() if key.startswith("query.")}
@@ -83,12 +92,12 @@ class Sqlite(Database):
         signature = self.signature(function, fixed)
         results = ", ".join(quoted(name) for name, _ in signature.results)
         if function == "query":
-            text, names = self._statement(fixed[0])
+            text, names = self._statement(fixed[0])[0], [name for name, _ in signature.parameters]
         else:
             test = f" WHERE {quoted(fixed[1])} {OPERATORS[function][0]} :value" if function != "all" else ""
             text, names = f"SELECT {results} FROM {quoted(fixed[0])}{test}", ["value"] if test else []
         with self._connected() as connection:
-            answers = [connection.execute(text, dict(zip(names, row, strict=True))).fetchall() for row in arguments]
+            answers = [connection.execute(text, dict(zip(names, map(_plain, row), strict=True))).fetchall() for row in arguments]
         typed = [[_values(signature.results, row) for row in rows] for rows in answers]
         return [checked(self.name, fixed[0], signature.results, rows, self.options) for rows in typed]
 
@@ -103,6 +112,11 @@ def _values(columns: Columns, row: Sequence[object]) -> list[object]:
             cell = type_.parse(cell)
         found.append(cell)
     return found
+
+
+def _plain(value: Value) -> Value | str:
+    """A value as SQLite has it: times and decimals are texts."""
+    return str(value) if isinstance(value, datetime.date | Decimal) else value
 
 
 def _type_of(name: str) -> Type:

@@ -22,7 +22,8 @@ ENDS = (".csv", ".json", ".parquet", ".dbf")
 class Files(Tables):
     """A folder whose files are tables."""
 
-    def _path(self, table: str) -> Path:
+    def location(self, table: str) -> Path:
+        """The file that is a table. Raises DomainError if there is none."""
         folder = Path(self.options["path"])
         for end in ENDS:
             if (path := folder / f"{table}{end}").is_file():
@@ -32,7 +33,7 @@ class Files(Tables):
         raise DomainError(self.name, f"there is no table {table} in {folder} ({hint})")
 
     def columns(self, table: str) -> Columns:
-        path = self._path(table)
+        path = self.location(table)
         try:
             match path.suffix:
                 case ".csv":
@@ -53,7 +54,7 @@ class Files(Tables):
             raise TransientError(self.name, f"{path} cannot be read: {reason}") from None  # it may be written just now
 
     def rows(self, table: str, columns: Columns) -> Sequence[Sequence[object]]:
-        path = self._path(table)
+        path = self.location(table)
         try:
             match path.suffix:
                 case ".csv":

@@ -20,20 +20,21 @@ def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, st
     """A domain, by what the program says of it; `stated` are the columns of its tables, and what its functions take and give, by their names."""
     kind = check_options(name, options)
     tables: dict[str, Columns] = {key: _columns(name, said) for key, said in stated.items() if ("->", "") not in said}
+    functions = {key: _signature(name, said) for key, said in stated.items() if ("->", "") in said}
     match kind:
         case "file":
             return Retrying(Files(name, options, tables), options)
         case "python":
             return Module(name, options, tables)
         case "rest":
-            return Rest(name, options, {key: _signature(name, said) for key, said in stated.items() if ("->", "") in said})
+            return Rest(name, options, functions)
         case _:
             url = with_variables(options["url"]) if options["url"].startswith("${") else options["url"]
             if url.startswith(("postgresql:", "postgres:", "jdbc:postgresql:")):
-                return Retrying(Postgres(name, options, tables), options)
+                return Retrying(Postgres(name, options, tables, functions), options)
             if not url.startswith("sqlite:///"):
                 raise DomainError(name, 'url must be like "sqlite:///file.db" or "postgresql://host/database"')
-            return Retrying(Sqlite(name, options, tables), options)
+            return Retrying(Sqlite(name, options, tables, functions), options)
 
 
 def located(kind: str, options: Options, facts: Path, beside: Path) -> dict[str, str]:

@@ -95,6 +95,20 @@ def _function(program: Program, said: Directive) -> Function:
     return Function(said.relation, option["domain"], option["function"], fixed, option["demand"], option["asked"], arity)
 
 
+def domains_of(program: Program) -> dict[str, Domain]:
+    """The domains that a program states."""
+    found = {}
+    for directive in program.directed("domain"):
+        prefix = f"{directive.relation}:"
+        stated = {
+            one.relation.removeprefix(prefix): one.options
+            for one in program.directives
+            if one.kind in ("table", "function") and one.relation.startswith(prefix)
+        }
+        found[directive.relation] = opened(directive.relation, directive.option, stated)
+    return found
+
+
 class Sources(Judge):
     """The domains of a database, and the calls that are remembered."""
 
@@ -106,18 +120,10 @@ class Sources(Judge):
         self.views = frozenset(call.demand for call in calls)
         self.before = precedence(db.plain, {call.relation: call.demand for call in calls})
         self._open: dict[str, Delta] = {}  # of each call what rules ask for differently, and was not looked at yet
-        self.domains: dict[str, Domain] = {}
+        self.domains = domains_of(db.program)
         self.made: int = before.made if before else 0  # calls, since the database was opened
         self.read: dict[str, Read] = dict(before.read) if before else {}
         self._marks: dict[str, Read] = {}  # what the transaction under way has found out
-        for directive in db.program.directed("domain"):
-            prefix = f"{directive.relation}:"
-            stated = {
-                one.relation.removeprefix(prefix): one.options
-                for one in db.program.directives
-                if one.kind in ("table", "function") and one.relation.startswith(prefix)
-            }
-            self.domains[directive.relation] = opened(directive.relation, directive.option, stated)
         self.options = {directive.relation: directive.option for directive in db.program.directed("domain")}
 
     @property

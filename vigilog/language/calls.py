@@ -114,14 +114,27 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
                 return syntax.Builtin("=", (result, syntax.Functor(ARITHMETIC[name], (left, right), span=literal.span)), literal.span)
             case syntax.Atom(relation="in", args=(result, syntax.Functor(name=name, args=(other,)))) if name in ORDER:
                 return syntax.Builtin(ORDER[name], (result, other), literal.span)
+            case syntax.Negation():
+                inner = said(literal.literal)
+                assert isinstance(inner, syntax.Atom | syntax.Builtin), "it stays what can be negated"
+                return replace(literal, literal=inner)
+            case syntax.Disjunction():
+                return replace(literal, branches=tuple(tuple(map(said, branch)) for branch in literal.branches))
             case _:
-                return literal
+                return map_terms(literal, inside)
 
-    return (
-        replace(rule, body=tuple(map(said, rule.body)))
-        if any(isinstance(part, syntax.Atom) and part.relation == "in" for part in rule.body)
-        else rule
-    )
+    def inside(term: syntax.Term) -> syntax.Term:
+        match term:
+            case syntax.Aggregate():
+                return replace(term, body=tuple(map(said, term.body)))
+            case syntax.Functor():
+                return replace(term, args=tuple(map(inside, term.args)))
+            case _:
+                return term
+
+    if not any(isinstance(term, syntax.Functor) and term.name in (*ARITHMETIC, *ORDER) for term in _all_terms(rule)):
+        return rule
+    return replace(rule, body=tuple(map(said, rule.body)))
 
 
 def _all_terms(rule: syntax.Rule) -> Iterator[syntax.Term]:
@@ -352,11 +365,18 @@ class _Calls:
     def _function(self, call: syntax.Functor) -> tuple[str, tuple[str, ...], Signature]:
         """The function of a call, its fixed arguments, and what it takes and gives."""
         name, _, function = call.name.partition(":")
+        if name == "arith":
+            there = [known.partition(":")[2] for known in (*ARITHMETIC, *ORDER)]
+            if function in there:
+                wanted = "two numbers" if call.name in ARITHMETIC else "one number"
+                raise DomainError(name, f"{function} takes {wanted}, and {len(call.args)} arguments stand here")
+            hint = did_you_mean(function, there) or f"there are {', '.join(there)}"
+            raise DomainError(name, f"there is no function {function} ({hint})")
         domain = self._domain(name)
         number = domain.fixed(function)
         fixed = call.args[:number]
         if len(fixed) < number or not all(isinstance(arg, syntax.Constant) and isinstance(arg.value, str) for arg in fixed):
-            raise DomainError(name, f"{function} takes {number} texts first, which the program states")
+            raise DomainError(name, f"{function} takes {'a text' if number == 1 else 'two texts'} first, which the program states")
         texts = tuple(str(arg.value) for arg in fixed if isinstance(arg, syntax.Constant))
         signature = domain.signature(function, texts)
         return function, texts, signature

@@ -17,9 +17,12 @@ from vigilog.mediators.conjunction import Conjunction
 Key = tuple[object, ...]  # what tells a support: a clause and the numbers of atoms, or what stated it
 
 
-@dataclass(eq=False)
+NOBODY: set[int] = set()  # nothing is ever added to it
+
+
+@dataclass(eq=False, slots=True)
 class Atom:
-    """`parts` is its region; no parts, and it is not there."""
+    """`parts` is its region; no parts, and it is not there. It `changed` at a time of the atoms' clock, and was `computed` from those of its body at another."""
 
     number: int
     relation: str
@@ -28,7 +31,9 @@ class Atom:
     clause: int = -1  # among those of the program, if it is derived
     depth: int = 0
     parts: list[Conjunction] = field(default_factory=list)
-    above: set[int] = field(default_factory=set)  # the atoms in whose supports this one stands
+    above: set[int] = field(default_factory=lambda: NOBODY)  # the atoms in whose supports this one stands
+    changed: int = 0
+    computed: int = 0
 
 
 class Atoms:
@@ -41,7 +46,7 @@ class Atoms:
         self.journal: dict[int, tuple[Atom, list[Conjunction]]] = {}
         self._places: dict[tuple[str, str, Place], dict[int, None]] = {}
         self._loose: dict[tuple[str, str], dict[int, None]] = {}
-        self._next = 0
+        self._next = self.clock = 0
 
     def at(self, relation: str, key: Key, body: tuple[int, ...] = (), clause: int = -1) -> Atom:
         """The atom with a support, which is made if there is none."""
@@ -53,7 +58,9 @@ class Atoms:
         self.known[atom.number], self.by_key[key] = atom, atom.number
         self.of.setdefault(relation, {})[atom.number] = None
         for part in body:
-            self.known[part].above.add(atom.number)
+            below = self.known[part]
+            below.above = set() if below.above is NOBODY else below.above
+            below.above.add(atom.number)
         self.journal.setdefault(atom.number, (atom, []))
         return atom
 
@@ -63,6 +70,8 @@ class Atoms:
         self._index(atom, add=False)
         atom.parts = parts
         self._index(atom, add=True)
+        self.clock += 1
+        atom.changed = self.clock
 
     def _index(self, atom: Atom, *, add: bool) -> None:
         for part in atom.parts:

@@ -36,6 +36,7 @@ class Straight:
         self.program, self.solver = program, solver
         self.atoms, self.work = Atoms(), Work()
         self.out: dict[str, list[Conjunction]] = {}
+        self.opened: dict[str, int] = {}  # when what is out changed
         self.recursive = recursive(program)
         self.uses = {clause_part.relation: program.uses(clause_part.relation) for clause in program.clauses for clause_part in clause.body}
         self._out_before: dict[str, list[Conjunction]] = {}
@@ -69,6 +70,7 @@ class Straight:
             reopened += [relation] if less else []
             begun += [relation] if relation not in self.out else []
             self.out[relation] = out
+            self.opened[relation] = self.atoms.clock + 1
             shrunk += self._limited(relation, more) if more else ()
         self._delete(shrunk)
         again = [*self.program.of(reopened), *(clause for clause in self.program.of(begun) if not clause.body)]
@@ -106,7 +108,7 @@ class Straight:
 
     def _computed(self, atom: Atom) -> list[Conjunction]:
         """The region of an atom: its clause over the atoms of its support."""
-        clause = self.program.clauses[atom.clause]
+        clause, atom.computed = self.program.clauses[atom.clause], self.atoms.clock
         found = clause.applied([self.atoms.known[part].parts for part in atom.body], self.solver)
         return joined(minus(found, self.out.get(atom.relation, []), self.solver))
 
@@ -167,9 +169,12 @@ class Straight:
                 raise NotGround
             atom = self.atoms.at(clause.head.relation, key, body, clause.place)
             self._put(atom, new)
+            atom.computed = self.atoms.clock
             yield atom.number
             return
         atom = self.atoms.known[self.atoms.by_key[key]]
+        if atom.computed >= max([self.opened.get(atom.relation, 0), *(self.atoms.known[part].changed for part in body)]):
+            return  # it was found from another of its body's atoms just now
         new = self._computed(atom)
         if not within(new, atom.parts, self.solver):
             if clause.head.relation in self.recursive and self._circular(clause.head.relation, new, body):
