@@ -237,6 +237,61 @@ def heard() -> Iterator[Heard]:
     server.server_close()
 
 
+def lines_of(path: Path) -> list[tuple[int, str, str, list[Any]]]:
+    return [(said["tx"], said["alert"], said["state"], said["row"]) for said in map(json.loads, path.read_text().splitlines())]
+
+
+def test_all_alerts_go_into_one_file_once_each_and_in_order(tmp_path: Path, clock: Turned) -> None:
+    """Also those that are defined later; and a line whose note was lost is not written again."""
+    path = tmp_path / "alerts.jsonl"
+    with opened(tmp_path / "data", clock) as db:
+        sink = db.sink("alert:*", "file", path, name="all")
+        levels(db, nut=3)
+        db.define(".decl high(item: symbol)\nhigh(i) :- stock(i, n), n > 50.\n.alert high(every=600)")
+        levels(db, pin=60)
+        levels(db, pin=6)
+        levels(db, pin=60, nut=2)
+        sink.catch_up(PATIENCE)
+        expected = [
+            (1, "event", "satisfied", ["nut", 3]),
+            (1, "low", "satisfied", ["nut", 3]),
+            (3, "high", "satisfied", ["pin"]),
+            (4, "high", "ceased", ["pin"]),
+            (5, "event", "again", ["nut", 2]),
+        ]
+        assert lines_of(path) == expected
+        noted = db.book.position("sink all")
+        levels(db, bolt=1)
+        sink.catch_up(PATIENCE)
+        expected += [(6, "event", "satisfied", ["bolt", 1]), (6, "low", "satisfied", ["bolt", 1])]
+        assert lines_of(path) == expected
+        sink.stop()
+        with db.writing():
+            db.book.note_source("sink all", {**noted, "tx": 5, "done": 1})  # as if it had ended between the line and the note
+    with path.open("ab") as half:
+        half.write(b'{"tx": 7')  # as if the machine had ended while it was written
+    with opened(tmp_path / "data", clock, None) as db:
+        again = db.sink("alert:*", "file", path, name="all")
+        levels(db, bolt=9)
+        again.catch_up(PATIENCE)
+        assert b'{"tx": 7\n{"tx": 7, "alert": "event"' in path.read_bytes()
+        path.write_bytes(path.read_bytes().replace(b'{"tx": 7\n', b""))
+        assert lines_of(path) == [*expected, *((7, name, "ceased", ["bolt", 1]) for name in ("event", "low"))]
+
+
+def test_a_sink_begins_when_it_is_made(tmp_path: Path, clock: Turned, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not when its thread comes to look."""
+    path = tmp_path / "alerts.jsonl"
+    with opened(tmp_path / "data", clock) as db, monkeypatch.context() as later:
+        later.setattr(threading.Thread, "start", lambda self: None)
+        sink = db.sink("low", "file", path)
+        levels(db, nut=3)
+        later.undo()
+        sink.thread.start()
+        sink.catch_up(PATIENCE)
+        assert lines_of(path) == [(1, "low", "satisfied", ["nut", 3])]
+
+
 def test_a_webhook_and_alertmanager_and_a_file(tmp_path: Path, clock: Turned, heard: Heard) -> None:
     url, lines = f"http://127.0.0.1:{heard.server_port}", tmp_path / "alerts.jsonl"
     with opened(tmp_path / "data", clock) as db:

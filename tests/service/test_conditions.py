@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +127,23 @@ def test_an_alert_is_followed_on_the_command_line(stock: Served) -> None:
         following.wait(60)
     bound = subprocess.run([*follow, "more", "--alert", "--once", "--bind", "n=1"], capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(bound.stdout)["views"]["more"]["plus"] == [["pin", 1]]
+
+
+VIOLATED = STOCK + 'stock("gone", -5).\n'
+
+
+@pytest.mark.apart
+def test_a_file_has_all_alerts_over_a_crash_and_a_definition(serve: Serve, tmp_path: Path) -> None:
+    lines = tmp_path / "alerts.jsonl"
+    stock = serve("--alerts", str(lines), program=VIOLATED)
+    assert "warning[violated]: negative is violated by 1 row" in stock.log.read_text()
+    with connect(stock.url) as client:
+        client.tell(rows(("nut", 3)))
+        client.define(".decl high(item: symbol)\nhigh(i) :- stock(i, n), n > 50.\n.alert high")
+    stock.kill()
+    stock.start()
+    assert stock.log.read_text().count("warning[violated]") == 1, "it is said once"
+    with connect(stock.url) as client:
+        client.tell(rows(("nut", 60)))
+    expected = [(1, "low", "satisfied"), (1, "more", "satisfied"), (3, "high", "satisfied"), (3, "low", "ceased"), (3, "more", "ceased")]
+    until(lambda: [(said["tx"], said["alert"], said["state"]) for said in map(json.loads, lines.read_text().splitlines())] == expected)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vigilog.core.values import Row, Type
     from vigilog.engine.database import Database
     from vigilog.executors.watch import Report, Watch
+    from vigilog.folder.durable import Durable
     from vigilog.language.check import Checked
 
 GRACE = 1.0  # seconds that what looks at the clock has to end by itself
@@ -107,6 +108,12 @@ def checked(path: Path, facts: Path | None = None) -> Checked:
     for warning in found.warnings:
         print(warning.render(found.program.texts[warning.span.file]), file=sys.stderr)
     return found
+
+
+def warn(db: Durable) -> None:
+    """Says what is doubtful in a definition."""
+    for warning in db.warnings:
+        print(warning.render(db.program.texts.get(warning.span.file, "")), file=sys.stderr)
 
 
 @contextmanager

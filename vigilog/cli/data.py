@@ -27,6 +27,7 @@ from vigilog.cli.arguments import (
     pairs,
     print_rows,
     to_line,
+    warn,
 )
 from vigilog.cli.progress import progress
 from vigilog.conditions import MOST_ROUNDS
@@ -96,7 +97,7 @@ def init(
             report=shown.report,
         )
     with db:
-        _warn(db)
+        warn(db)
         if db.redefined:
             print(db.redefined)
             print(to_line(definition_json(db, db.redefinition)))
@@ -233,7 +234,7 @@ def define(
         changes = db.define(text, str(file))
         shown.rest()
         print(to_line(definition_json(db, changes)))
-        _warn(db)
+        warn(db)
 
 
 @app.command(epilog=examples("vigilog drop ./data closure"))
@@ -343,12 +344,6 @@ def _opened(data: Path, report: Report | None = None, cascade: int = MOST_ROUNDS
     from vigilog.folder.opening import open_program
 
     return open_program(data=data, report=report, cascade=cascade)
-
-
-def _warn(db: Durable) -> None:
-    """Says what is doubtful in a definition."""
-    for warning in db.warnings:
-        print(warning.render(db.program.texts.get(warning.span.file, "")), file=sys.stderr)
 
 
 def _number(key: str, value: str) -> float:

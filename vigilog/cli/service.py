@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vigilog.cli.arguments import CascadeOption, ProgramFactsOption, Strategy, checked, examples, interruptible, pairs
+from vigilog.cli.arguments import CascadeOption, ProgramFactsOption, Strategy, checked, examples, interruptible, pairs, warn
 from vigilog.cli.progress import progress
 from vigilog.conditions import MOST_ROUNDS
 from vigilog.core.errors import UsageError
@@ -89,8 +89,9 @@ def serve(
         )
     seal({*(python or ())})
     with db:
-        for alert in db.conditions.alerts if alerts is not None else ():
-            db.sink(f"alert:{alert.name}", "file", str(alerts), name=f"--alerts {alert.name}")
+        warn(db)
+        if alerts is not None:
+            db.sink("alert:*", "file", str(alerts), name="--alerts")
         serve(db, settings, lambda address: print(f"Serving {data} at {address} (transaction {db.tx}). Ctrl-C stops.", flush=True))
     leave()
 

@@ -11,7 +11,8 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,19 @@ from vigilog.language.conditions import Alert
 from vigilog.store.file import damage
 
 log = logging.getLogger("vigilog.alerts")
+ALL = "*"  # in the place of an alert's name
+LAST_BYTES = 1 << 16  # of a file, in which the last line that was written is
 LASTS = timedelta(days=366)  # what is said to hold does so until it is said to have ended
 
 JsonReport = Mapping[str, Any]  # a report, as JSON has it
 
 
 class AlertSource(SinkSource):
-    """What a sink needs of the database: the reports of one alert."""
+    """What a sink needs of the database: the reports of one alert, or of all that there are."""
 
-    def __init__(self, db: Home, alert: Alert, name: str) -> None:
-        self.db, self.view, self.name, self.alert = db, ALERT + alert.name, name, alert
-        self.declaration = db.program.relations[alert.relation]
+    def __init__(self, db: Home, alert: Alert | None, name: str) -> None:
+        self.db, self.view, self.name, self.alert = db, ALERT + (alert.name if alert else ALL), name, alert
+        self.declared = alert and db.program.relations[alert.relation]
 
     def rows(self) -> Rows:
         """Nothing: what holds already counts as reported."""
@@ -45,18 +48,29 @@ class AlertSource(SinkSource):
         return False
 
     def pending(self, since: Position) -> tuple[list[Changeset], Position]:
-        db = self.db
+        db, alert = self.db, self.alert
         with db.lock, damage(db.file.path):
-            if db.program.relations.get(self.alert.relation) != self.declaration or self.alert.name not in db.conditions.named:
-                raise DataError(f"the alert {self.alert.name} was declared anew or dropped; the sink {self.name} ends here", "columns")
-            until = db.tx
-            own = (Changeset(tx, said) for tx, _, said in db.book.log.changes(since.tx, until, [self.view]))
+            if alert and (db.program.relations.get(alert.relation) != self.declared or alert.name not in db.conditions.named):
+                raise DataError(f"the alert {alert.name} was declared anew or dropped; the sink {self.name} ends here", "columns")
+            until, views = db.tx, [self.view] if alert else {ALERT + name for name in db.conditions.named}
+            by_tx = groupby(db.book.log.changes(since.tx, until, views), key=itemgetter(0))
+            own = (Changeset(tx, {"plus": [entry for _, _, said in some for entry in said["plus"]]}) for tx, some in by_tx)
             found = list(islice(own, MOST_CHANGES))
         last = found[-1].tx if len(found) == MOST_CHANGES else until
         return found, Position(since.history, last)
 
     def reports(self, change: Changeset) -> list[JsonReport]:
         return [json.loads(entry[-1]) for entry in change.entry["plus"]]
+
+    def known(self, name: str) -> Alert | None:
+        """The alert of a report, unless it was dropped."""
+        return self.alert or self.db.conditions.named.get(name)
+
+    def labelled(self, said: JsonReport) -> dict[str, Any]:
+        """The cells of a report's row that its alert goes by, with their columns."""
+        alert, row = self.known(said["alert"]), said["row"]
+        columns = self.db.program.relations[alert.relation].columns if alert else ()
+        return {columns[place]: row[place] for place in alert.key if place < len(row)} if alert else {}
 
 
 class Silence:
@@ -67,23 +81,27 @@ class Silence:
 
     def lets(self, said: JsonReport) -> bool:
         """Whether a report is to be delivered now; from then on it was."""
-        alert, now = self.source.alert, said["at"]
-        key = json.dumps([said["row"][place] for place in alert.key], ensure_ascii=False)
+        now = said["at"]
+        key = json.dumps([said["alert"], *self.source.labelled(said).values()], ensure_ascii=False)
         before = self.told.get(key)
         if said["state"] == CEASED:
             if before is not None:
                 self.told[key] = before[0], False
             return before is None or before[1]
-        if said.get("seen") or (before is not None and now - before[0] < alert.every):
+        if said.get("seen") or (before is not None and now - before[0] < self._every(said["alert"])):
             return False
         self.told[key] = now, True
         return True
 
     def noted(self) -> dict[str, Any]:
         """What must be known of it after a restart: keys of which nothing can be held back any more are forgotten."""
-        now, every = self.source.db.clock(), self.source.alert.every
-        self.told = {key: told for key, told in self.told.items() if told[1] or now - told[0] < every}
+        now = self.source.db.clock()
+        self.told = {key: told for key, told in self.told.items() if told[1] or now - told[0] < self._every(json.loads(key)[0])}
         return {key: list(told) for key, told in self.told.items()}
+
+    def _every(self, name: str) -> int:
+        alert = self.source.known(name)
+        return alert.every if alert else 0
 
 
 class AlertDelivery:
@@ -144,12 +162,11 @@ def webhook(source: AlertSource, target: str, options: Mapping[str, Any]) -> Del
 def alertmanager(source: AlertSource, target: str, options: Mapping[str, Any]) -> Delivery:
     """Each report to Alertmanager, which groups, inhibits, silences and routes: labels from the key's columns, annotations from the message."""
     address = Webhook(source, target.rstrip("/") + "/api/v2/alerts", options)
-    alert, columns = source.alert, source.declaration.columns
 
     def deliver(at: Position, number: int, said: JsonReport) -> None:
         now = datetime.fromtimestamp(said["at"], UTC)
-        labels = {"alertname": alert.name} | ({"severity": said["severity"]} if "severity" in said else {})
-        labels |= {columns[place]: _text(said["row"][place]) for place in alert.key}
+        labels = {column: _text(cell) for column, cell in source.labelled(said).items()}
+        labels |= ({"severity": said["severity"]} if "severity" in said else {}) | {"alertname": said["alert"]}
         ended = said["state"] == CEASED
         post = {
             "labels": labels,
@@ -163,24 +180,44 @@ def alertmanager(source: AlertSource, target: str, options: Mapping[str, Any]) -
 
 
 def file(source: AlertSource, target: str, options: Mapping[str, Any]) -> Delivery:
-    """Each report as a line of JSON at the end of a file."""
+    """Each report as a line of JSON at the end of a file. The first line after a restart is not written again, if it is there."""
     check_options("file", options, ())
-    path = Path(target)
+    path, unsure = Path(target), [True]
 
     def deliver(at: Position, number: int, said: JsonReport) -> None:
-        line = json.dumps({"tx": at.tx, **said}, ensure_ascii=False) + "\n"
+        line = json.dumps({"tx": at.tx, **said}, ensure_ascii=False).encode() + b"\n"
         try:
-            written = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                os.write(written, line.encode())
-            finally:
-                os.close(written)
+            end = _end(path) if unsure else b""
+            if end and not end.endswith(b"\n"):
+                _append(path, b"\n")
+            if line not in end.splitlines(keepends=True):
+                _append(path, line)
+            unsure.clear()
         except OSError as reason:
-            raise DataError(
-                f"{path}: transaction {at.tx} of {source.alert.name} was not written: {reason.strerror}", "unwritable"
-            ) from None
+            unsure[:] = [True]
+            raise DataError(f"{path}: transaction {at.tx} of {said['alert']} was not written: {reason.strerror}", "unwritable") from None
 
     return AlertDelivery(source, deliver)
+
+
+def _end(path: Path) -> bytes:
+    """The last lines of a file."""
+    try:
+        with path.open("rb") as found:
+            found.seek(max(0, found.seek(0, os.SEEK_END) - LAST_BYTES))
+            return found.read()
+    except FileNotFoundError:
+        return b""
+
+
+def _append(path: Path, line: bytes) -> None:
+    written = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        while line:
+            line = line[os.write(written, line) :]
+        os.fsync(written)
+    finally:
+        os.close(written)
 
 
 class CallableDelivery(AlertDelivery):
@@ -195,9 +232,9 @@ class CallableDelivery(AlertDelivery):
                 call({"tx": at.tx, **said})
             except Exception as reason:
                 log.warning(
-                    "%s of the alert %s raised %s: %s", getattr(call, "__name__", call), source.alert.name, type(reason).__name__, reason
+                    "%s of the alert %s raised %s: %s", getattr(call, "__name__", call), said["alert"], type(reason).__name__, reason
                 )
-                raise DataError(f"a callable for {source.alert.name} raised {type(reason).__name__}: {reason}", "unwritable") from None
+                raise DataError(f"a callable for {said['alert']} raised {type(reason).__name__}: {reason}", "unwritable") from None
 
         self.source, self.deliver, self.silence = source, deliver, Silence(source)
 
@@ -220,11 +257,11 @@ KINDS: dict[str, Callable[[AlertSource, str, Mapping[str, Any]], Delivery]] = {
 
 
 def made(db: Home, alert: str, kind: str, target: str, name: str, since: int | None, options: Mapping[str, Any]) -> Sink:
-    """A sink for the reports of an alert."""
+    """A sink for the reports of an alert; a new one begins with what is reported from now on."""
     if kind not in KINDS:
         raise UsageError(f"there is no sink {kind} for alerts; there are {', '.join(KINDS)}")
     source = AlertSource(db, known(db, alert), name)
-    return Sink(source, kind, KINDS[kind](source, target, options), since)
+    return Sink(source, kind, KINDS[kind](source, target, options), db.tx if since is None else since)
 
 
 def called(db: Home, alert: str, call: Callable[[dict[str, Any]], object], name: str) -> Sink:
@@ -235,8 +272,11 @@ def called(db: Home, alert: str, call: Callable[[dict[str, Any]], object], name:
     return Sink(source, "callable", delivery, None)
 
 
-def known(db: Home, alert: str) -> Alert:
+def known(db: Home, alert: str) -> Alert | None:
+    """The alert of a name; None stands for all."""
     name = alert.removeprefix(ALERT)
+    if name == ALL:
+        return None
     if name not in db.conditions.named:
         hint = did_you_mean(name, db.conditions.named)
         raise DataError(f"there is no alert {name}" + (f" ({hint})" if hint else ""), "unknown-relation")

@@ -589,7 +589,7 @@ class Durable(FileDatabase):
     def sink(self, view: str, kind: str, target: str | Path, *, name: str | None = None, since: int | None = None, **options: Any) -> Sink:
         """Delivers the changes of a view, in the background, from where its last delivery ended: `kind` is `parquet`, `jdbc` or `webhook`, `target` a folder or an address.
 
-        Of an alert (`alert:NAME`, or NAME, if no view is called that) it delivers the reports: `kind` is `webhook`, `alertmanager` or `file`.
+        Of an alert (`alert:NAME`, or NAME, if no view is called that), or of all (`alert:*`), it delivers the reports: `kind` is `webhook`, `alertmanager` or `file`.
 
         A new sink begins with the whole view, or, with `since`, with the changes after a transaction.
         """
