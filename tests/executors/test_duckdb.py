@@ -23,6 +23,7 @@ from vigilog.core.memory import machine_memory
 from vigilog.engine.evaluate import evaluate, run, start
 from vigilog.executors.duckdb import machine, settings, tail
 from vigilog.executors.duckdb import tables as duck_tables
+from vigilog.executors.duckdb.machine import DuckMachine
 from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory
 from vigilog.executors.embedded import tables
 from vigilog.executors.embedded.bulk import patient
@@ -30,7 +31,9 @@ from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.watch import Outgrown, TooManyRows, Watch
 from vigilog.language.check import check
 from vigilog.language.strata import Component
+from vigilog.planning import duckdb
 from vigilog.planning.layout import Layout
+from vigilog.planning.sqlite import gathered
 
 POINTS_TO = """
 .decl new(v: number, h: number)
@@ -185,6 +188,56 @@ def test_what_needs_more_memory_than_there_is_goes_to_the_disk(tmp_path: Path, m
     assert len(evaluate(text, given, "duckdb")["path"]) == rows
     assert short == ["path"]  # as one query it needs more, round after round it does not
     assert not (tmp_path / "spilled").exists() or not [*(tmp_path / "spilled").iterdir()]
+
+
+def scarce(monkeypatch: pytest.MonkeyPatch, *, parts: int = 5) -> None:
+    """As if no statement over rules had enough memory that is not done in so many parts."""
+    run = DuckMachine._run
+
+    def some(self: DuckMachine, sql: str) -> int:
+        if ("candidates(" in sql and f" % {parts} = " not in sql) or "WITH RECURSIVE" in sql:
+            raise OutOfMemory("s", self.tables.settings)
+        return run(self, sql)
+
+    monkeypatch.setattr(DuckMachine, "_run", some)
+
+
+@pytest.mark.parametrize("parts", [5, 17])
+def test_statements_are_done_in_parts_where_memory_is_scarce(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scarce(monkeypatch, parts=parts)
+    for text, given in ((POINTS_TO, facts(7, 6)), closure(40, 80), (".decl r, s()\n.output s\nr().\ns() :- r().\n", {})):
+        program = check(text).program
+        found, plain = evaluate(program, given, "duckdb"), evaluate(program, given, "embedded")
+        assert found.relations == plain.relations
+        assert (found.stats.rounds, found.stats.derived) == (plain.stats.rounds, plain.stats.derived)
+
+
+def test_what_does_not_fit_in_parts_either_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    scarce(monkeypatch, parts=1000)
+    with pytest.raises(Stopped, match=r"s needs more memory than .* MiB; allow more with --memory"):
+        evaluate(*closure(40, 80), "duckdb")
+
+
+@pytest.mark.parametrize(("op", "kind"), [("sum", "float"), ("mean", "float"), ("mean", "number"), ("setof", "number")])
+def test_a_group_is_finished_by_itself_however_many_bindings_it_has(op: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counting(function: Any) -> Any:
+        def called(*args: Any) -> Any:
+            made.append(1)
+            return function(*args)
+
+        return called
+
+    for name in ("float_sum", "float_mean", "mean", "gathered"):
+        function = getattr(duckdb, name)
+        monkeypatch.setattr(duckdb, name, (lambda type_: counting(gathered(type_))) if name == "gathered" else counting(function))
+    result = {"setof": "set<number>"}.get(op, "float")
+    text = f".decl r(g: number, k: number, x: {kind})\n.decl s(g: number, n: {result})\n.output s\ns(g, n) :- r(g, _, _), n = {op} x : {{ r(g, _, x) }}.\n"
+    program, given = check(text).program, {"r": [(k % 4, k, k * 0.1 if kind == "float" else k) for k in range(2_000)]}
+    found = evaluate(program, given, "duckdb")
+    assert len(made) < 20  # some for what is asked of them
+    assert found["s"] == reference.evaluate(program, {"r": set(given["r"])})["s"]
 
 
 # -- to the last bit

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.executors.test_duckdb import scarce
 from tests.properties.programs import programs
 from tests.treatments import examples
 from vigilog import reference
@@ -58,6 +60,14 @@ class EveryRound(tail.Pace):
 @given(programs())
 def test_engines_that_change_each_round_agree_with_the_reference(drawn: Drawn) -> None:
     with patch.object(duck, "Pace", EveryRound), patch.object(duck, "linear", lambda *_: False):
+        assert_agrees(drawn, "duckdb")
+
+
+@examples(40)
+@given(programs(), st.sampled_from([5, 17]))
+def test_statements_in_parts_agree_with_the_reference(drawn: Drawn, parts: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        scarce(patched, parts=parts)
         assert_agrees(drawn, "duckdb")
 
 

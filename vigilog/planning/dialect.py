@@ -50,6 +50,9 @@ class Dialect(Protocol):
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         """What remains to be done with the subquery's value, outside it."""
 
+    def listed(self, op: str, target_type: Type | None) -> bool:
+        """Whether a subquery's value is a list, which is finished group by group: a join would repeat it, and the work, for each binding."""
+
     def sought(self, pairs: Sequence[tuple[Sql, Sql, Type]]) -> list[Sql]:
         """Conditions that all pairs, of some type each, are equal, where many tuples are sought in a large table at once."""
 

@@ -152,6 +152,9 @@ class DuckDbDialect:
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         return AGGREGATES[op].outside(self, type_, target_type or NUMBER, result)
 
+    def listed(self, op: str, target_type: Type | None) -> bool:
+        return op in ("mean", "setof") or (op == "sum" and target_type is not None and target_type.kind == "float")
+
     def counted_rows(self, type_: Type, target_type: Type, result: Sql) -> Sql:
         return exp.Coalesce(this=result, expressions=[self.constant(0, NUMBER)])
 

@@ -23,7 +23,7 @@ from vigilog.language.parts import aggregates as aggregates_in
 from vigilog.language.parts import atoms, names, rigid, subterms
 from vigilog.language.safety import awaits, decidable, grounded_by, names_in, needs
 from vigilog.planning.applied import Applied
-from vigilog.planning.dialect import Dialect, Parameters, Sql, call, defined, integer, is_null
+from vigilog.planning.dialect import Dialect, Parameters, Sql, call, case, defined, integer, is_null
 from vigilog.planning.layout import Layout
 from vigilog.planning.order import Search, cheapest
 
@@ -473,9 +473,8 @@ class _Query:
             self.wanted.subtract(_asked(literal))
             assert isinstance(literal, syntax.Builtin)
             variable, aggregate = literal.args
-            assert isinstance(variable, syntax.Variable) and isinstance(aggregate, syntax.Aggregate) and aggregate.type is not None
-            target_type = None if aggregate.target is None else _type(aggregate.target)
-            value = dialect.finish(aggregate.op, aggregate.type, target_type, result)
+            assert isinstance(variable, syntax.Variable) and isinstance(aggregate, syntax.Aggregate)
+            value = result if self.is_listed(aggregate) else self.finished(aggregate, result)
             if not AGGREGATES[aggregate.op].nothing:
                 self.where.append(defined(value.copy()))
             elif not AGGREGATES[aggregate.op].total:
@@ -563,12 +562,33 @@ class _Query:
             if keys:
                 sql = sql.group_by(*(inner.env[key].copy() for key in keys))
             own = self.builder.alias()
+            result: Sql = exp.column("a", own, quoted=True)
+            if self.is_listed(aggregate):
+                sql = self.unlisted(aggregate, sql, len(keys))
+                if AGGREGATES[aggregate.op].nothing:
+                    result = case(is_null(exp.column("there", own, quoted=True)), self.finished(aggregate, exp.null()), result)
             self.tables.append((sql, own))
             equal = [exp.EQ(this=self.env[key].copy(), expression=exp.column(f"k{i}", own, quoted=True)) for i, key in enumerate(keys)]
             self.optional[own] = exp.and_(*equal) if equal else exp.true()
-            results.append(exp.column("a", own, quoted=True))
+            results.append(result)
         assert alias, "a stage has an alias"
         return results
+
+    def is_listed(self, aggregate: syntax.Aggregate) -> bool:
+        return self.builder.dialect.listed(aggregate.op, None if aggregate.target is None else _type(aggregate.target))
+
+    def finished(self, aggregate: syntax.Aggregate, result: Sql) -> Sql:
+        assert aggregate.type is not None, "checked programs are typed"
+        target_type = None if aggregate.target is None else _type(aggregate.target)
+        return self.builder.dialect.finish(aggregate.op, aggregate.type, target_type, result)
+
+    def unlisted(self, aggregate: syntax.Aggregate, groups: exp.Select, keys: int) -> exp.Select:
+        """Groups whose lists are values. That a group is `there` tells one that has no value from one that nothing is in."""
+        alias = self.builder.alias()
+        columns = [exp.alias_(self.finished(aggregate, exp.column("a", alias, quoted=True)), "a", quoted=True)]
+        columns += [exp.alias_(exp.true(), "there", quoted=True)]
+        columns += [exp.column(f"k{number}", alias, quoted=True) for number in range(keys)]
+        return exp.Select(expressions=columns).from_(_table(groups, alias))
 
     def take_bindings(self, around: exp.Expr, columns: Mapping[str, str]) -> None:
         """Starts from the distinct bindings of a SELECT's columns."""

@@ -160,6 +160,9 @@ class SparkDialect:
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         return AGGREGATES[op].outside(self, type_, target_type or NUMBER, result)
 
+    def listed(self, op: str, target_type: Type | None) -> bool:
+        return False
+
     def counted_rows(self, type_: Type, target_type: Type, result: Sql) -> Sql:
         return exp.Coalesce(this=result, expressions=[integer(0)])
 

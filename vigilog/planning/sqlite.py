@@ -229,6 +229,9 @@ class SqliteDialect:
     def finish(self, op: str, type_: Type, target_type: Type | None, result: Sql) -> Sql:
         return result
 
+    def listed(self, op: str, target_type: Type | None) -> bool:
+        return False
+
     def sought(self, pairs: Sequence[tuple[Sql, Sql, Type]]) -> list[Sql]:
         return [binary(exp.EQ, left, right) for left, right, _ in pairs]
 

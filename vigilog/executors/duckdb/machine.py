@@ -8,6 +8,7 @@ they have: while they have few, SQLite takes them (`tail.py`).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from vigilog.core.errors import Finding, ProgramError, Stopped
@@ -22,6 +23,10 @@ from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.best import best_rows, worse_than
 from vigilog.planning.select import Choice, Selection, select
 
+PARTS = (5, 17, 67)  # into which a statement is divided whose rows do not fit into memory
+
+Part = Callable[[str], str]  # from columns, as a list, to the condition that a row is in it, with WHERE
+
 
 class DuckMachine:
     """The tables of one component at a time. See `Machine`."""
@@ -33,9 +38,10 @@ class DuckMachine:
         self.tail: Tail | None = None
         self.parameters: dict[str, str | float] = {}
         self.doubtful: set[int] = set()  # rules with functors that may be undefined
+        self.parts = 1
 
     def start(self, component: Component) -> int:
-        self.component, self.parameters, self.doubtful = component, {}, set()
+        self.component, self.parameters, self.doubtful, self.parts = component, {}, set(), 1
         for relation, rows in facts(component).items():
             self.tables.insert(relation, rows)
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
@@ -178,28 +184,55 @@ class DuckMachine:
         """Adds what rules give to a relation that has at most what the program states outright."""
         if not texts:
             return
-        known = f" EXCEPT SELECT * FROM {quote(self.layout.tables[relation])}" if self.sizes[relation] else ""
-        listed = " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)
-        self.derived += self._run(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT DISTINCT * FROM ({listed}){known}")
-        self.tables.count(relation)
+        before, table, names = self.sizes[relation], quote(self.layout.tables[relation]), self.tables.columns(relation)
+
+        def rows(part: Part) -> str:
+            known = f" EXCEPT SELECT * FROM {table}{part(names)}" if before or self.parts > 1 else ""
+            return f"SELECT DISTINCT * FROM ({_together(texts)}) AS candidates({names}){part(names)}{known}"
+
+        self._attempt(lambda parts: sum(self._run(f"INSERT INTO {table} {rows(part)}") for part in parts))
+        self.derived += self.tables.count(relation) - before
 
     def _unknown(self, relation: str, texts: list[str], target: str) -> int:
         """Makes a table of what is among the candidates and not in the relation; gives the number of its rows."""
-        listed = " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)
-        columns = self.layout.columns[relation]
-        names = ", ".join(f"n{number}" for number in range(len(columns)))
-        same = " AND ".join(f"known.{quote(column)} = fresh.n{number}" for number, column in enumerate(columns))
-        known = f"SELECT 1 FROM {quote(self.layout.tables[relation])} AS known WHERE {same}"
-        given = ", ".join(f"fresh.n{number} AS {quote(column)}" for number, column in enumerate(columns))
-        distinct = f"SELECT DISTINCT {names} FROM ({listed}) AS candidates({names})"
-        if relation in self.component.best:
-            best = self.component.best[relation]
-            distinct = best_rows(f"SELECT {names} FROM ({listed}) AS candidates({names})", best, len(columns))
-            value, sign = quote(columns[best.column]), "<=" if best.op == "min" else ">="
-            alike = [f"known.{quote(columns[place])} = fresh.n{place}" for place in best.keys(len(columns))]
-            better = " AND ".join([*alike, f"known.{value} {sign} fresh.n{best.column}"])
-            known = f"SELECT 1 FROM {quote(self.layout.tables[relation])} AS known WHERE {better}"
-        return self._run(f"CREATE OR REPLACE TABLE {quote(target)} AS SELECT {given} FROM ({distinct}) AS fresh WHERE NOT EXISTS ({known})")
+        columns, own, best = (
+            [*map(quote, self.layout.columns[relation])],
+            quote(self.layout.tables[relation]),
+            self.component.best.get(relation),
+        )
+        names = [f"n{number}" for number in range(len(columns))]
+        keys = range(len(columns)) if best is None else best.keys(len(columns))
+        given = ", ".join(f"fresh.{name} AS {column}" for name, column in zip(names, columns, strict=True))
+        same = [f"known.{columns[place]} = fresh.{names[place]}" for place in keys]
+        if best is not None:
+            same.append(f"known.{columns[best.column]} {'<=' if best.op == 'min' else '>='} fresh.{names[best.column]}")
+
+        def rows(part: Part) -> str:
+            shown = ", ".join(names)
+            candidates = f"SELECT {shown} FROM ({_together(texts)}) AS candidates({shown}){part(', '.join(names[place] for place in keys))}"
+            distinct = candidates.replace("SELECT", "SELECT DISTINCT", 1) if best is None else best_rows(candidates, best, len(columns))
+            known = f"(SELECT * FROM {own}{part(', '.join(columns[place] for place in keys))})" if self.parts > 1 else own
+            return f"SELECT {given} FROM ({distinct}) AS fresh WHERE NOT EXISTS (SELECT 1 FROM {known} AS known WHERE {' AND '.join(same)})"
+
+        def made(parts: Sequence[Part]) -> int:
+            if len(parts) == 1:
+                return self._run(f"CREATE OR REPLACE TABLE {quote(target)} AS {rows(parts[0])}")
+            self.tables.execute(f"CREATE OR REPLACE TABLE {quote(target)} ({self.tables.columns(relation, typed=True)})")
+            return sum(self._run(f"INSERT INTO {quote(target)} {rows(part)}") for part in parts)
+
+        return self._attempt(made)
+
+    def _attempt(self, made: Callable[[Sequence[Part]], int]) -> int:
+        """Makes rows; what needs more memory than there is, in parts, by the hash of the columns that tell rows apart. The joins are made anew for each part."""
+        while True:
+            try:
+                return made([_part(number, self.parts) for number in range(self.parts)])
+            except OutOfMemory:
+                more = [number for number in PARTS if number > self.parts]
+                if not more:
+                    raise
+                self.parts = more[0]
+                self.tables.execute("SET threads = 1")  # each has tables of its own
 
     def _run(self, sql: str) -> int:
         """Runs a statement over rules. One that DuckDB cannot take is refused with the place of the first rule."""
@@ -211,3 +244,11 @@ class DuckMachine:
             if reason.code != "limit":
                 raise
             raise ProgramError([Finding("limit", reason.message, self.rules[0].source.span)], self.layout.program.texts) from None
+
+
+def _together(texts: Sequence[str]) -> str:
+    return " UNION ALL ".join(f"SELECT * FROM ({text})" for text in texts)
+
+
+def _part(number: int, parts: int) -> Part:
+    return lambda columns: f" WHERE hash({columns or 0}) % {parts} = {number}" if parts > 1 else ""
