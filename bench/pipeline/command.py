@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -62,7 +63,9 @@ class Measured:
 
 
 def run(options: Options) -> int:
-    shops = [Shop.of(orders) for orders in ((30_000,) if options.quick else _sizes())]
+    before = _before(options)
+    now = (30_000,) if options.quick else _sizes()
+    shops = [Shop.of(orders) for orders in sorted({*now, *map(int, before)})]
     if _unknown("contender", options.contenders, CONTENDERS) or _unknown("operation", options.only, [o.name for o in operations(shops[0])]):
         return 2
     contenders = [name for name in CONTENDERS if not options.contenders or name in options.contenders]
@@ -70,24 +73,40 @@ def run(options: Options) -> int:
     tables: list[Table] = []
     targets: list[Target] = []
     data: dict[str, Any] = {}
+    measured: dict[Shop, dict[str, Measured]] = {}
     differences: list[str] = []
-    with steps(len(shops) * len(contenders)) as shown:
+    with steps(len(now) * len(contenders)) as shown:
         for shop in shops:
-            found = _measure(shop, contenders, options, shown)
+            found = before.get(str(shop.orders), {}) | (_measure(shop, contenders, options, shown) if shop.orders in now else {})
+            found = {name: found[name] for name in CONTENDERS if name in found}
             wanted = [operation for operation in operations(shop) if _asked(operation, options)]
             differences += _differences(found, wanted)
             tables += _tables(shop, found, wanted)
             targets += judge(shop, found, wanted)
             data[str(shop.orders)] = {name: asdict(measured) for name, measured in found.items()}
-            _draw(options.results, shop, found, wanted)
+            measured[shop] = found
     judged = report.targets_table(targets, "Targets (too small to judge by)" if options.quick else "Targets")
     report.show([*tables, judged])
     for difference in differences:
         print(f"bench pipeline: {difference}", file=sys.stderr)
-    if not differences:
-        report.write(options.results, "pipeline", "A data pipeline", NOTES, [judged, *tables], {"measured": data}, around)
-        print(f"Written: pipeline.md, pipeline.json, pipeline.png in {os.path.relpath(options.results)}")
+    whole = not options.quick and not options.only and all(found.keys() == CONTENDERS.keys() for found in measured.values())
+    for folder in () if differences else (options.results, RESULTS) if whole else (options.results,):
+        for shop, found in measured.items():
+            _draw(folder, shop, found, [operation for operation in operations(shop) if _asked(operation, options)])
+        report.write(folder, "pipeline", "A data pipeline", NOTES, [judged, *tables], {"measured": data}, around)
+        print(f"Written: pipeline.md, pipeline.json, pipeline.png in {os.path.relpath(folder)}")
     return 1 if differences else 0
+
+
+def _before(options: Options) -> dict[str, dict[str, Measured]]:
+    """What was measured before of other contenders and sizes, where only some are measured: so a run may be done in pieces."""
+    path = options.results / "pipeline.json"
+    if not options.contenders or options.only or not path.exists():
+        return {}
+    said = json.loads(path.read_text(encoding="utf-8"))["measured"]
+    return {
+        size: {name: Measured(**{**one, "memory": Memory(**one["memory"])}) for name, one in found.items()} for size, found in said.items()
+    }
 
 
 def _sizes() -> list[int]:
