@@ -15,7 +15,7 @@ from vigilog.core.values import row_text, sorted_rows
 from vigilog.engine.evaluate import run
 from vigilog.engine.places import inputs, outputs
 from vigilog.executors import growing
-from vigilog.executors.spark import machine
+from vigilog.executors.spark import machine, near
 from vigilog.executors.watch import Watch
 from vigilog.files import reader
 from vigilog.files.writer import line_writer
@@ -80,6 +80,7 @@ def test_result_on_spark(case: Case, way: str, tmp_path: Path, monkeypatch: pyte
     program = check(case.program, case.path.name).program
     if way == "many":
         monkeypatch.setattr(machine, "SMALL_ROWS", 0)
+        monkeypatch.setattr(near, "READ_ROWS", -1)
     with compiled() if way == "compiled" else nullcontext():
         assert by_engine(program, tmp_path, "spark", case.undefined) == case.expect
 

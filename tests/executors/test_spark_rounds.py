@@ -12,12 +12,20 @@ from tests.golden import PROGRAMS, read_case
 from tests.spark.test_sources import derive
 from vigilog.core.errors import Stopped, VigilogError
 from vigilog.engine.evaluate import evaluate
-from vigilog.executors.spark import machine, temporary
+from vigilog.executors.spark import machine, near, temporary
 from vigilog.executors.watch import Watch
 from vigilog.language.check import check
+from vigilog.language.strata import Component
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True)
+def there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every recursion runs on Spark from its first round on."""
+    monkeypatch.setattr(near, "READ_ROWS", -1)
+
 
 # -- bounds
 
@@ -72,6 +80,40 @@ def test_one_action_per_round(program: str, spark: SparkSession) -> None:
         extra.add(result.stats.statements - result.stats.rounds)
     assert len(extra) == 1, "the length does not matter"
     assert extra.pop() <= 2, "one to read the edges, one to start"
+
+
+@pytest.mark.parametrize("program", [CLOSURE, PARITY], ids=["recursion", "mutual-recursion"])
+def test_a_round_over_few_rows_needs_no_action(program: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near, "READ_ROWS", 50)
+    for length in (3, 50):
+        result = evaluate(program, {"edge": chain(length)}, "spark")
+        assert result.relations == evaluate(program, {"edge": chain(length)}).relations
+        assert result.stats.rounds >= length
+        assert result.stats.statements == 0, "the edges are here"
+    monkeypatch.setattr(near, "READ_ROWS", 2)
+    assert evaluate(program, {"edge": chain(3)}, "spark").stats.statements >= 3, "these are too many"
+
+
+@pytest.mark.parametrize("limit", ["READ_ROWS", "MOST_ROWS", "MOST_RECENT", "A_ROUND"])
+@pytest.mark.parametrize("name", ["closure-left-linear", "closure-nonlinear", "mutual-recursion", "same-generation"])
+def test_a_recursion_goes_to_spark_when_it_grows(
+    name: str, limit: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the beginning, after some rows, after a large round, or after a long one: nothing is lost."""
+    moved = []
+    usual = machine.FrameMachine.start
+
+    def start(self: machine.FrameMachine, component: Component) -> int:
+        moved.append(component.recursive)
+        return usual(self, component)
+
+    monkeypatch.setattr(machine.FrameMachine, "start", start)
+    monkeypatch.setattr(near, "READ_ROWS", 1_000)
+    monkeypatch.setattr(near, limit, -1 if limit in ("READ_ROWS", "A_ROUND") else 1)
+    case = read_case(PROGRAMS / f"{name}.case")
+    case.write_facts(tmp_path)
+    assert by_engine(check(case.program).program, tmp_path, "spark") == case.expect
+    assert any(moved), "it went there"
 
 
 def test_one_action_per_round_however_the_rows_swell(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,12 +16,13 @@ from tests.properties.test_maintenance import STRATEGY, expected, stated, states
 from tests.treatments import examples
 from vigilog.executors.spark import demand, guard, stored, temporary
 from vigilog.folder.opening import open_program
-from vigilog.spark import indexed
+from vigilog.spark import indexed, snapshots
 
-LIMITS: dict[str, dict[tuple[Any, str], int]] = {
+LIMITS: dict[str, dict[tuple[Any, str], Any]] = {
     "few rows are looked up here": {},
     "in many parts": {(indexed, "BATCH_ROWS"): 2, (indexed, "SLACK"): 0},
-    "more than two are too many": {(demand, "COLLECTED_ROWS"): 2, (stored, "MOST_NEAR"): 1, (indexed, "SLACK"): 0},
+    "more than two are too many": {(demand, "COLLECTED_ROWS"): 2, (demand, "MET_ROWS"): 3, (stored, "MOST_NEAR"): 1, (indexed, "SLACK"): 0},
+    "as where files are far": {(snapshots, "indexed"): lambda types, written: None},
     "all takes too long": {(guard, "UNMEASURED"): 0, (guard, "LEAST"): 0, (guard, "SHARE"): 0},
     "nothing is small": {(demand, "COLLECTED_ROWS"): 1, (temporary, "BROADCAST_ROWS"): 0, (indexed, "SLACK"): 0},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,6 +53,11 @@ def test_rows_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: 
         keys = {tuple(row[column] for column in columns) for row in rows[::9]} | {tuple(rows[1][column] for column in columns)}
         wanted = [row for row in rows if tuple(row[column] for column in columns) in keys]
         assert sorted(found.having(columns, keys, 1000) or [], key=str) == sorted(wanted, key=str), columns
+        gone = {row for place, row in enumerate(rows) if row in wanted and place % 9}
+        still = {tuple(row[column] for column in columns) for row in wanted if row not in gone}
+        assert found.some(columns, keys | {tuple(rows[2][column] for column in columns)}, rows, 1000) == set(), "all are gone"
+        assert found.some(columns, keys, gone, 1000) == still, columns
+    assert found.some((1,), {("a",), ("b",)}, (), 0) == {("a",)}, "one row suffices, however many there are"
     assert found.having((0,), {(5,)}, 1000) == [], "there is no such row"
     assert found.having((1,), {("a",)}, 1) is None, "that are too many"
     assert not found.serves((3, 4)) and found.having((3,), {(1.0,)}, 1000) is None, "these have no index"
@@ -119,3 +125,42 @@ def test_cells_of_all_types_come_back(spark: SparkSession, tmp_path: Path, spool
     for column in (0, 1, 5):
         for row in rows:
             assert near.having((column,), {(row[column],)}, 10) == [row]
+
+
+def test_few_parts_of_a_file_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Files are sorted by the key, and have filters for other columns by which rules ask."""
+    import pyarrow.parquet as pq
+
+    chance = random.Random(3)
+    rows = [(number, chance.randint(0, 10**9) * 2) for number in range(50_000)]
+    chance.shuffle(rows)
+    frame = spark.createDataFrame(to_arrow(["id", "who"], [NUMBER, NUMBER], rows)).repartition(3)
+    written = snapshots.write(frame, str(tmp_path), "orders", "snapshot", snapshots.RowOrder((0,), (1,)), len(rows))
+    files = sorted(Path(written.location).glob("*.parquet"))
+    assert written.rows == len(rows) and len(files) == 3
+    for path in files:
+        ids = pq.read_table(path)["id"].to_pylist()
+        assert ids == sorted(ids)
+    read = snapshots.read(spark, written, ["id", "who"], [NUMBER, NUMBER])
+    some = rows[7]
+    assert [tuple(row) for row in read.where(read["id"].isin(some[0])).collect()] == [some]
+    footers = spark.sparkContext._jvm.org.apache.parquet.hadoop.ParquetFileReader  # type: ignore[union-attr]
+    path = spark.sparkContext._jvm.org.apache.hadoop.fs.Path(str(files[0]))  # type: ignore[union-attr]
+    footer = footers.readFooter(spark.sparkContext._jsc.hadoopConfiguration(), path)
+    columns = footer.getBlocks().get(0).getColumns()
+    assert columns.get(0).getBloomFilterOffset() < 0 < columns.get(1).getBloomFilterOffset()
+
+
+def test_sorted_files_show_whether_a_key_holds(tmp_path: Path) -> None:
+    def written(*files: list[tuple[int, str]]) -> snapshots.Written:
+        import pyarrow.parquet as pq
+
+        place = Path(tempfile.mkdtemp(dir=tmp_path))
+        for number, rows in enumerate(files):
+            pq.write_table(to_arrow(["i", "s"], [NUMBER, SYMBOL], rows), place / f"{number}.parquet", row_group_size=2)
+        return snapshots.Written(str(place), 0)
+
+    assert snapshots.twice(written([(5, "a"), (7, "a"), (9, "b")], [], [(1, "a"), (2, "a")]), ["i"]) is False
+    assert snapshots.twice(written([(1, "a"), (2, "a"), (2, "b")]), ["i"]) is True, "beside each other, in two parts"
+    assert snapshots.twice(written([(1, "a"), (2, "a"), (2, "b")]), ["i", "s"]) is False
+    assert snapshots.twice(written([(1, "a"), (5, "a")], [(5, "b"), (6, "a")]), ["i"]) is None, "the files have to be compared"

@@ -53,6 +53,8 @@ def _line(relation: RelationStatus) -> tuple[str, ...]:
         snapshot = f"at {relation.snapshot}, {age(relation.snapshot_age)} old, {counted(relation.behind or 0, 'row')} changed since"
     kept = f"{relation.strategy}: {relation.reason}" if relation.strategy else ""
     kept = f"about {size(relation.size)}" if relation.size else kept
+    kept += f", sorted by {', '.join(relation.sorted_by)}" if relation.sorted_by else ""
+    kept += f", filters by {', '.join(relation.filtered_by)}" if relation.filtered_by else ""
     rows = "" if relation.rows is None else f"{relation.rows:,}"
     return relation.name, relation.kind, rows, relation.residency, snapshot, kept
 

@@ -27,6 +27,7 @@ from vigilog.executors.mixed import Beginning, MixedViews
 from vigilog.executors.watch import Watch
 from vigilog.files.place import Place
 from vigilog.folder import tables
+from vigilog.folder.order_of_rows import order_of_rows
 from vigilog.folder.residency import fitting, size
 from vigilog.language.program import Program
 from vigilog.planning.layout import Layout
@@ -35,7 +36,7 @@ from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark import direct
 from vigilog.spark.session import on_this_machine, surviving
-from vigilog.spark.snapshots import Spooled, Written, folders, read_rows, remove, spool
+from vigilog.spark.snapshots import PLAIN, RowOrder, Spooled, Written, folders, read_rows, remove, spool
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +113,8 @@ class SparkChange:
         if asked:
             raise TooDear(asked, f"{self.difference.rows:,} rows of {relation} have changed at once")
         before = {name: large.frame(name) for name in touched}
-        after, old = bulk.write(home, frame, large.warehouse, f"snapshot-{db.tx + 1}"), large.snapshot(relation)
+        order = large.order(relation)
+        after, old = bulk.write(home, frame, large.warehouse, f"snapshot-{db.tx + 1}", order=order), large.snapshot(relation)
         base = SparkDelta(large, relation, [(bulk, self.difference)])
         with db.swapping(keep=keep):
             large.keep(relation, after, db.tx + 1)
@@ -120,7 +122,7 @@ class SparkChange:
             views = {name: large.part(name, (bulk, bulk.between(before[name], large.frame(name)))) for name in touched}
             net = settle(Effect({relation: base}, {name: part for name, part in views.items() if not isinstance(part, Delta) or part}))
             if net.changes[relation] is not base:  # something that followed from it changed it further
-                after = bulk.write(home, large.frame(relation), large.warehouse, f"snapshot-{db.tx + 1}")
+                after = bulk.write(home, large.frame(relation), large.warehouse, f"snapshot-{db.tx + 1}", order=order)
                 large.keep(relation, after, db.tx + 1)
         large.clear_old(home, [after, *([old[0]] if old else [])])
 
@@ -160,6 +162,10 @@ class Large:
     def located(self, location: str) -> str:
         """Where something in the warehouse is; it is called by its place there, so that all of it can move."""
         return f"{self.root}/{location}"
+
+    def order(self, relation: str) -> RowOrder:
+        """In which order the rows of a base relation are written."""
+        return order_of_rows(self.db.plain, self.db.homes[relation], self.db.program.keys.get(relation, ()))
 
     def snapshot_taken(self, relation: str) -> float:
         """When the newest snapshot of a base relation was taken."""
@@ -215,7 +221,8 @@ class Large:
         with closing(self._bulk()) as bulk:
             for name in relations:
                 home, before = self.db.homes[name], self.snapshot(name)
-                written = bulk.write(home, bulk.load(home, self.source(name)).exact, self.warehouse, f"snapshot-{self.db.tx}")
+                found = bulk.load(home, self.source(name))
+                written = bulk.write(home, found.exact, self.warehouse, f"snapshot-{self.db.tx}", found.rows, self.order(name))
                 with self.db.writing():
                     self.keep(name, written, self.db.tx)
                 done[name] = written.rows
@@ -316,7 +323,8 @@ class Large:
                     columns = bulk.frames.layout.columns[home]
                     key = () if stays else tuple(columns[column] for column in made.program.keys.get(name, ()))
                     what = "load" if stays else "snapshot-0"
-                    written, unique = bulk.take(home, place, self.warehouse, what, rows, key=key, ordered=stays)
+                    order = PLAIN if stays else order_of_rows(made.plain, home, made.program.keys.get(name, ()))
+                    written, unique = bulk.take(home, place, self.warehouse, what, rows, key=key, ordered=stays, order=order)
                     self.unique |= {name: made.program.keys[name]} if unique and name not in made.stated else {}
                     begun[name] = _passing(place.types, written) if stays else written
                 elif stays and rows <= MOST_ROWS:
@@ -324,7 +332,8 @@ class Large:
                 elif stays:
                     begun[name] = _passing(place.types, bulk.write(home, bulk.ordered(home, found), self.warehouse, "load", rows))
                 else:
-                    begun[name] = bulk.write(home, found.exact, self.warehouse, "snapshot-0", rows)
+                    order = order_of_rows(made.plain, home, made.program.keys.get(name, ()))
+                    begun[name] = bulk.write(home, found.exact, self.warehouse, "snapshot-0", rows, order)
             return begun
 
     def _resident(self, places: Sequence[Place], counted: Mapping[str, int], others: Mapping[str, int]) -> frozenset[str]:
@@ -498,11 +507,8 @@ class Large:
         """Views on Spark that are not what the rules give, with the number of rows in which they differ."""
         assert isinstance(self.db.views, MixedViews), "there is a relation that is not resident"
         far = self.db.views.far
-        with surviving(), closing(self.beginning(self.db.compiled, far, stored=False).taken()) as anew, closing(self._bulk()) as bulk:
-            for name in far:
-                difference = bulk.between(self._frame(name), anew.frame(name))
-                if difference.rows:
-                    yield name, difference.rows
+        with surviving(), closing(self.beginning(self.db.compiled, far, stored=False).taken()) as anew:
+            yield from ((name, rows) for name, rows in self.db.views.distant.differing(anew, far).items() if rows)
 
     @surviving()
     def computed(self, base: Mapping[str, set[Row]], names: Sequence[str]) -> dict[str, set[Row]]:

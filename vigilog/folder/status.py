@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vigilog.core.delta import Delta
 from vigilog.engine.sources import SourceStatus
 from vigilog.folder.residency import size
+from vigilog.spark.snapshots import PLAIN
 from vigilog.store.file import NAME
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class RelationStatus:
     behind: int | None = None  # rows changed since
     strategy: str = ""
     reason: str = ""
+    sorted_by: tuple[str, ...] = ()  # the columns in whose order what is on Spark is written,
+    filtered_by: tuple[str, ...] = ()  # and others by which it can be looked up
     size: int | None = None  # about how many bytes a base relation takes, or would take, if it is resident
 
 
@@ -83,6 +86,7 @@ def _base(db: Durable, name: str) -> RelationStatus:
     found, large = db.store.snapshot(name), name in db.large
     tail = db.book.since(found[1], [name]).get(name, Delta()) if found and found[1] >= db.book.log.first else Delta()
     rows = db.store.rows_of(name)
+    order, columns = db.store.order(name) if large else PLAIN, db.program.relations[name].columns
     return RelationStatus(
         name=name,
         kind="base",
@@ -91,6 +95,8 @@ def _base(db: Durable, name: str) -> RelationStatus:
         snapshot=found and found[1],
         snapshot_age=found and round(time.time() - db.store.snapshot_taken(name), 3),
         behind=len(tail.plus) + len(tail.minus) if found else None,
+        sorted_by=tuple(columns[column] for column in order.columns),
+        filtered_by=tuple(columns[column] for column in order.filtered),
         size=size(db.program.relations[name].types, rows),
     )
 

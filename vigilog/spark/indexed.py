@@ -13,10 +13,13 @@ ends, however it ends, and nobody reads what another process has made.
 [(1, 'a')]
 >>> rows.having((1,), {("a",)}, most=1) is None  # that are too many
 True
+>>> sorted(rows.some((1,), {("a",), ("b",), ("c",)}, gone={(1, "a"), (2, "b")}, most=10))
+[('a',)]
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 import time
@@ -33,6 +36,8 @@ from vigilog.core.arrow import arrow_type, from_arrow, to_arrow
 from vigilog.core.values import Row, Type
 
 BATCH_ROWS, BATCH_BYTES = 2**20, 64 * 2**20  # of one batch, the larger the fewer there are to be searched
+TAKEN = 32  # rows that are read at once
+WIDER = 4  # how many times as many rows are looked at next, of a value all of whose rows so far were gone
 SLACK = 1_000  # so many rows beside those that were asked for are no reason to make another index
 INDEXED = ("number", "symbol", "date")  # kinds whose order is the same in Arrow
 
@@ -46,9 +51,9 @@ class IndexedRows:
         """Takes the rows of batches, in columns of these types, into a file in a folder. Raises OSError if it cannot be written."""
         self.types, self.folder, self.lock = list(types), folder, Lock()
         schema = pa.schema([(f"c{place}", arrow_type(type_)) for place, type_ in enumerate(types)])
-        self.batches = _mapped(folder, schema, _gathered(schema, batches))
-        self.rows = sum(batch.num_rows for batch in self.batches)
-        self.indexes: dict[int, list[pa.RecordBatch]] = {}
+        self.mapped = _Mapped(folder, schema, _gathered(schema, batches))
+        self.rows = sum(batch.num_rows for batch in self.mapped.batches)
+        self.indexes: dict[int, _Mapped] = {}
         self.seconds = 0.0  # that making indexes has taken
 
     def having(self, columns: Sequence[int], keys: Collection[Row], most: int) -> list[Row] | None:
@@ -58,9 +63,41 @@ class IndexedRows:
             return None
         wanted, rows = keys if isinstance(keys, set | frozenset) else set(keys), list[Row]()
         for number, positions in found:
-            taken = pa.Table.from_batches([self.batches[number].take(positions)])
-            rows += (row for row in from_arrow(self.types, taken) if tuple([row[column] for column in columns]) in wanted)
+            rows += (row for row in self._rows(number, positions) if tuple([row[column] for column in columns]) in wanted)
         return rows
+
+    def _rows(self, batch: int, positions: pa.Array) -> Iterator[Row]:
+        """The rows at some positions of a batch, few at a time."""
+        for start in range(0, len(positions), TAKEN):
+            taken = self.mapped.batches[batch].take(positions.slice(start, TAKEN))
+            yield from from_arrow(self.types, pa.Table.from_batches([taken]))
+            self.mapped.forget()
+
+    def some(self, columns: Sequence[int], keys: Collection[Row], gone: Collection[Row], most: int) -> set[Row] | None:
+        """Those of some keys that a row has in its columns which is not `gone`. None if more than `most` rows would have to be looked at, or no column has an order.
+
+        By one column, of each key only as many rows are looked at as are gone, and one more.
+        """
+        if len(columns) > 1 or not self.serves(columns):
+            there = self.having(columns, keys, most)
+            return None if there is None else {tuple([row[column] for column in columns]) for row in there if row not in gone}
+        (column,), open_, width = columns, {key for (key,) in keys}, 1
+        values = to_arrow(["value"], [self.types[column]], [(value,) for value in open_])["value"].combine_chunks()
+        index = self._index(column)
+        left = [(batch, first, last) for batch, part in enumerate(index.bounds(values)) for first, last in part]
+        while left:
+            for batch in sorted({batch for batch, _, _ in left}):
+                places = index.batches[batch]["place"]
+                some = pa.concat_arrays([places.slice(first, min(width, last - first)) for own, first, last in left if own == batch])
+                open_ -= {row[column] for row in self._rows(batch, some) if row not in gone}
+            left = [
+                (batch, first + width, last)
+                for batch, first, last in left
+                if first + width < last and index.batches[batch]["value"][first].as_py() in open_
+            ]
+            index.forget()
+            width *= WIDER
+        return {key for key in keys if key[0] not in open_}
 
     def serves(self, columns: Sequence[int]) -> bool:
         """Whether one of some columns can have an index."""
@@ -73,30 +110,32 @@ class IndexedRows:
         for place in sorted(places, key=lambda place: (columns[place] not in self.indexes, place)):
             column = columns[place]
             values = to_arrow(["value"], [self.types[column]], [(value,) for value in {key[place] for key in keys}])["value"]
-            bounds = [_bounds(part["value"], values.combine_chunks()) for part in self._index(column)]
+            index = self._index(column)
+            bounds = index.bounds(values.combine_chunks())
             number = sum(last - first for part in bounds for first, last in part)
             if best is None or number < best[0]:
-                best = (
-                    number,
-                    [
-                        (batch, pa.concat_arrays([self._index(column)[batch]["place"].slice(first, last - first) for first, last in part]))
-                        for batch, part in enumerate(bounds if number <= most else [])
-                        if part
-                    ],
-                )
+                parts = [(batch, part) for batch, part in enumerate(bounds if number <= most else []) if part]
+                best = number, [(batch, index.positions(batch, part)) for batch, part in parts]
             if number <= len(keys) + SLACK:
                 break
         return best[1] if best is not None and best[0] <= most else None
 
-    def _index(self, column: int) -> list[pa.RecordBatch]:
+    def _index(self, column: int) -> _Mapped:
         """The index of a column: for each batch its values in order, each with its place."""
         with self.lock:
             if column not in self.indexes:
                 began = time.perf_counter()
                 schema = pa.schema([("value", arrow_type(self.types[column])), ("place", pa.uint32())])
-                self.indexes[column] = _mapped(self.folder, schema, (_ordered(schema, batch.column(column)) for batch in self.batches))
+                self.indexes[column] = _Mapped(self.folder, schema, self._ordered(schema, column))
                 self.seconds += time.perf_counter() - began
             return self.indexes[column]
+
+    def _ordered(self, schema: pa.Schema, column: int) -> Iterator[pa.RecordBatch]:
+        """The index of each batch."""
+        for batch in self.mapped.batches:
+            places = pc.sort_indices(batch.column(column)).cast(pa.uint32())
+            yield pa.RecordBatch.from_arrays([batch.column(column).take(places), places], schema=schema)
+            self.mapped.forget()
 
 
 class Lazily:
@@ -134,6 +173,17 @@ class Lazily:
             self.found = None
             return None
 
+    def some(self, columns: Sequence[int], keys: Collection[Row], gone: Collection[Row], most: int) -> set[Row] | None:
+        """See `IndexedRows`."""
+        if not self.serves(columns):
+            return None
+        try:
+            assert self.found is not None, "it serves"
+            return self.found.some(columns, keys, gone, most)
+        except OSError:
+            self.found = None
+            return None
+
 
 def _gathered(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in as few batches as may be."""
@@ -159,11 +209,6 @@ def _together(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Record
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _ordered(schema: pa.Schema, column: pa.Array) -> pa.RecordBatch:
-    places = pc.sort_indices(column).cast(pa.uint32())
-    return pa.RecordBatch.from_arrays([column.take(places), places], schema=schema)
-
-
 def _bounds(ordered: pa.Array, values: pa.Array) -> list[tuple[int, int]]:
     """The ranges of an ordered column that have some values, none of which is empty."""
     first, last = (pc.search_sorted(ordered, values, side=side) for side in ("left", "right"))
@@ -171,16 +216,36 @@ def _bounds(ordered: pa.Array, values: pa.Array) -> list[tuple[int, int]]:
     return list(zip(first.filter(some).to_pylist(), last.filter(some).to_pylist(), strict=True))
 
 
-def _mapped(folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Batches as a file has them that nobody else sees."""
-    handle, name = tempfile.mkstemp(prefix="_index-", dir=folder)  # what begins so is not read by Spark
-    os.close(handle)
-    path = Path(name)
-    try:
-        with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, schema) as file:
-            for batch in batches:
-                file.write_batch(batch)
-        reader: Any = pa.ipc.open_file(pa.memory_map(name))
-        return [reader.get_batch(number) for number in range(reader.num_record_batches)]
-    finally:
-        path.unlink()
+class _Mapped:
+    """Batches as a file has them that nobody else sees. What was looked at is a part of this process's memory until it is forgotten: its pages remain at hand, but they are the system's."""
+
+    def __init__(self, folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        handle, name = tempfile.mkstemp(prefix="_index-", dir=folder)  # what begins so is not read by Spark
+        path = Path(name)
+        try:
+            with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, schema) as file:
+                for batch in batches:
+                    file.write_batch(batch)
+            self.view = mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+        finally:
+            os.close(handle)
+            path.unlink()
+        reader: Any = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(self.view)))
+        self.batches: list[pa.RecordBatch] = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+
+    def bounds(self, values: pa.Array) -> list[list[tuple[int, int]]]:
+        """Where some values are, in each batch that has values in order."""
+        found = []
+        for batch in self.batches:
+            found.append(_bounds(batch["value"], values))
+            self.forget()
+        return found
+
+    def positions(self, batch: int, parts: Sequence[tuple[int, int]]) -> pa.Array:
+        """The positions that some parts of a batch have."""
+        places = self.batches[batch]["place"]
+        return pa.concat_arrays([*(places.slice(first, last - first) for first, last in parts), pa.array([], pa.uint32())])
+
+    def forget(self) -> None:
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.view.madvise(mmap.MADV_DONTNEED)

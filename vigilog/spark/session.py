@@ -311,6 +311,7 @@ def _configure(found: SparkSession) -> None:
     found.conf.set("spark.sql.ansi.enabled", "true")
     found.conf.set("spark.sql.session.timeZone", "UTC")
     found.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
+    found.conf.set("spark.sql.parquet.pushdown.inFilterThreshold", "1000")  # so many keys are looked up by filters of files
 
 
 def on_this_machine() -> bool:

@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from functools import reduce
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,20 @@ if TYPE_CHECKING:
 
     from vigilog.spark.indexed import Lazily
 
+FILTERED_ROWS = 200_000  # so many values are expected in a part of a file for which there is a filter
 DONE = "_SUCCESS"  # what Spark writes last
 SPOOLED_ROWS = 50_000  # of those that go from this process to Spark, so many are in memory at once
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """Rows are sorted by `columns`, and there are filters for the `filtered` ones."""
+
+    columns: tuple[int, ...] = ()
+    filtered: tuple[int, ...] = ()
+
+
+PLAIN = RowOrder()
 
 
 @dataclass(frozen=True)
@@ -38,10 +51,12 @@ class Written:
 
 @dataclass(frozen=True)
 class Spooled(Written):
-    """Rows that were written on this machine for a while: they are removed when nobody has this object any more."""
+    """Rows that were written on this machine for a while, in a folder of their own: it is removed when nobody has this object any more."""
+
+    root: str = ""
 
     def __post_init__(self) -> None:
-        weakref.finalize(self, shutil.rmtree, self.location, ignore_errors=True)
+        weakref.finalize(self, shutil.rmtree, self.root or self.location, ignore_errors=True)
 
 
 def spool(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row]) -> Spooled:
@@ -63,15 +78,34 @@ def spool(columns: Sequence[str], types: Sequence[Type], rows: Iterable[Row]) ->
     return Spooled(location, number)
 
 
-def write(frame: DataFrame, warehouse: str, relation: str, what: str) -> Written:
-    """Writes the rows of a frame into a new folder of the warehouse; gives it with their number. One action."""
+def spooled(frame: DataFrame) -> Spooled:
+    """The rows of a frame as files of this machine, for a while. One action."""
+    root = tempfile.mkdtemp(prefix="vigilog-")
+    try:
+        written = write(frame, root, "rows", "spooled")
+    except BaseException:
+        shutil.rmtree(root, ignore_errors=True)
+        raise
+    return Spooled(written.location, written.rows, root)
+
+
+def write(frame: DataFrame, warehouse: str, relation: str, what: str, order: RowOrder = PLAIN, rows: int = 0) -> Written:
+    """Writes the rows of a frame, about so many, into a new folder of the warehouse; gives it with their number. One action. Each file has its rows in an order."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     location = f"{warehouse.rstrip('/')}/{relation}/{what}-{secrets.token_hex(8)}"
     counted = Observation()
     try:
-        frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.parquet(location, compression="zstd")
+        observed = frame.observe(counted, F.count(F.lit(1)).alias("rows"))
+        if order.columns:
+            observed = observed.sortWithinPartitions(*(F.col(f"`{frame.columns[column]}`") for column in order.columns))
+        writer = observed.write.option("parquet.bloom.filter.fpp", "0.01")
+        for column in order.filtered:
+            named = frame.columns[column]
+            writer = writer.option(f"parquet.bloom.filter.enabled#{named}", "true")
+            writer = writer.option(f"parquet.bloom.filter.expected.ndv#{named}", str(max(1_000, min(rows, FILTERED_ROWS))))
+        writer.parquet(location, compression="zstd")
     except Exception as reason:
         remove(location)
         raise DataError(f"{location} cannot be written: {cause(reason)}; nothing was changed", "spark") from None
@@ -143,6 +177,30 @@ def batches(location: str) -> Iterator[pa.RecordBatch]:
     for path in sorted(Path(location).glob("*.parquet")):
         with pq.ParquetFile(path, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as file:
             yield from file.iter_batches()
+
+
+def twice(written: Written, columns: Sequence[str]) -> bool | None:
+    """Whether several rows of what was written have the same values in the columns by which its files are sorted; None if that is not to be seen here, since files of other machines, or with overlapping parts, have them."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    if is_uri(written.location):
+        return None
+    ranges: list[tuple[Row, Row]] = []
+    for path in sorted(Path(written.location).glob("*.parquet")):
+        first: Row | None = None
+        last: Row | None = None
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(columns=list(columns)):
+                ends = [tuple(column[place].as_py() for column in batch.columns) for place in (0, -1)] if batch.num_rows else []
+                same = reduce(pc.and_, (pc.equal(column[1:], column[:-1]) for column in batch.columns))
+                if pc.any(same).as_py() or (ends and ends[0] == last):
+                    return True
+                first, last = (first or ends[0], ends[1]) if ends else (first, last)
+        if first is not None and last is not None:
+            ranges.append((first, last))
+    ranges.sort()
+    return None if any(before[1] >= after[0] for before, after in pairwise(ranges)) else False
 
 
 def indexed(types: Sequence[Type], written: Written) -> Lazily | None:

@@ -19,7 +19,7 @@ from vigilog.files.place import Place
 from vigilog.language.program import Program
 from vigilog.spark import snapshots, sources
 from vigilog.spark.session import session, started
-from vigilog.spark.snapshots import Written
+from vigilog.spark.snapshots import PLAIN, RowOrder, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -84,7 +84,16 @@ class Bulk:
         return Delta(*(frozenset(keeping.rows_of(self.frames, relation, part)) for part in (plus, minus)))
 
     def take(
-        self, relation: str, wanted: Place, warehouse: str, what: str, rows: int, *, key: Sequence[str], ordered: bool
+        self,
+        relation: str,
+        wanted: Place,
+        warehouse: str,
+        what: str,
+        rows: int,
+        *,
+        key: Sequence[str],
+        ordered: bool,
+        order: RowOrder = PLAIN,
     ) -> tuple[Written, bool]:
         """Writes the rows of a source, about so many, as a snapshot; says whether a key tells them apart. If it does, none is there twice, which need not be looked at before they are written."""
         from pyspark.sql import Observation
@@ -98,13 +107,14 @@ class Bulk:
         frame = plain if key else plain.distinct()
         if ordered:
             frame = frame.repartitionByRange(rows // PART + 1, *columns).sortWithinPartitions(*columns)
-        written: Written = frames.act(lambda: snapshots.write(frame, warehouse, relation, what))
+        written: Written = frames.act(lambda: snapshots.write(frame, warehouse, relation, what, order, rows))
         if observation.get["refused"]:
             snapshots.remove(written.location)
             raise frames.act(lambda: sources.refusal(frames.session, wanted))
-        if key and self.twice(relation, written, key):
+        is_sorted = [frames.layout.columns[relation][column] for column in order.columns] == list(key)
+        if key and (snapshots.twice(written, key) if is_sorted else None) is not False and self.twice(relation, written, key):
             snapshots.remove(written.location)
-            return self.take(relation, wanted, warehouse, what, rows, key=(), ordered=ordered)
+            return self.take(relation, wanted, warehouse, what, rows, key=(), ordered=ordered, order=order)
         return written, bool(key)
 
     def twice(self, relation: str, written: Written, key: Sequence[str]) -> bool:
@@ -144,9 +154,9 @@ class Bulk:
         """The rows of a frame, here."""
         return frozenset(keeping.rows_of(self.frames, relation, self.frames.act(frame.toArrow)))
 
-    def write(self, relation: str, frame: DataFrame, warehouse: str, what: str, rows: int = 0) -> Written:
+    def write(self, relation: str, frame: DataFrame, warehouse: str, what: str, rows: int = 0, order: RowOrder = PLAIN) -> Written:
         self.frames.watch.begin(f"writing {relation}", rows)
-        written: Written = self.frames.act(lambda: snapshots.write(frame, warehouse, relation, what))
+        written: Written = self.frames.act(lambda: snapshots.write(frame, warehouse, relation, what, order, rows))
         return written
 
     def after(self, relation: str, current: Source, difference: Difference) -> DataFrame:

@@ -255,7 +255,7 @@ class DemandMachine:
 
         fresh = {relation: sum(batch.size for batch in batches) for relation, batches in recent.items()}
         open_ = list(filter(is_open, filter(self._can_hold, steps)))
-        while open_ and self.lookup.fetch_near(COLLECTED_ROWS):
+        while open_ and self.lookup.fetch_near(MET_ROWS):
             open_ = list(filter(is_open, open_))
         if open_ and not refused and self._fetch():
             open_ = list(filter(is_open, open_))

@@ -19,7 +19,7 @@ from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.functions import ship
 from vigilog.executors.spark.improved import ImprovedKeeper, improved_keeper
-from vigilog.executors.spark.stored import Snapshot, having, rows_of, settled
+from vigilog.executors.spark.stored import Snapshot, having, rows_of, spooled
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.language import accumulators
@@ -55,13 +55,18 @@ class GroupKeeper:
     def kept(self) -> tuple[str, ...]:
         return self.group.aux.relation, self.group.state.relation
 
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """What the groups are gathered from."""
+        return (self.group.rows.relation,)
+
     # -- all groups
 
     def fill(self, given: Snapshots, stats: Stats) -> dict[str, Snapshot]:
         """What is kept of all groups, from relations as they are given."""
         group, rows = self.group, self.group.rows.relation
-        with reading.evaluated(self.frames.session, self.program, [rows], given, self.watch, stats) as machine:
-            state = settled(self.frames, group.state.relation, self._added_up(machine.whole(rows)))
+        with reading.evaluated(self.frames.session, self.program, [rows], given, self.watch, stats, [rows]) as machine:
+            state = spooled(self.frames, group.state.relation, self._added_up(machine.asked(rows)))
         if state.settled is None:
             values = frozenset(value for row in state.tail.plus if (value := self._valued(row)) is not None)
             aux = Snapshot(self.frames, group.aux.relation, Delta(plus=values))
@@ -71,7 +76,7 @@ class GroupKeeper:
             schema = ", ".join(
                 f"`{name}` {spark_type(type_)}" for name, type_ in zip(self._columns(group.aux.relation), group.aux.types, strict=True)
             )
-            aux = settled(
+            aux = spooled(
                 self.frames, group.aux.relation, state.exact.mapInArrow(_Valued(group, self._columns(group.aux.relation)), schema)
             )
         return {group.state.relation: state, group.aux.relation: aux}

@@ -15,12 +15,16 @@ Traceback (most recent call last):
 vigilog.executors.embedded.demand.OverBudget: it takes too long, as the last time
 >>> with guard.watching(Watch(), change, rows=1_000_000):
 ...     guard.seconds(1_000_000)
-20.0
+10.0
+>>> with guard.watching(Watch(), {"edge": Delta(plus=frozenset((x, x) for x in range(30_000)))}, rows=30_000):
+...     pass
+Traceback (most recent call last):
+vigilog.executors.embedded.demand.OverBudget: 30,000 rows change at once, and computing anew is expected to take less time
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -30,9 +34,13 @@ from vigilog.executors.embedded.demand import OverBudget
 from vigilog.executors.watch import Watch
 
 SHARE = 0.2  # of what computing anew takes,
-LEAST = 5.0  # but at least so many seconds, where it has been measured,
-UNMEASURED = 20.0  # and so many otherwise
-ROWS_A_SECOND = 100_000  # that are computed anew, if nothing is known
+LEAST = 1.0  # but at least so many seconds, where it has been measured,
+UNMEASURED = 10.0  # and so many otherwise
+BEGINNING, ROWS_A_SECOND = (
+    2.0,
+    1_000_000,
+)  # what computing anew takes where it has not been measured: so many seconds, and one for so many rows
+A_CHANGE = 1e-4  # seconds that maintaining takes at least for each row that changes
 LONGEST_REST = 64  # changes that are not tried
 
 
@@ -48,16 +56,20 @@ class _GivenUp:
 
 @dataclass
 class Guard:
-    """`anew` are the seconds that computing anew took when it was done last."""
+    """`anew` are the seconds that computing anew took when it was done last, for changes of each set of relations. If it is `refused`, maintaining is tried whatever is expected."""
 
-    anew: float | None = None
+    refused: bool = False
+    anew: dict[frozenset[str], float] = field(default_factory=dict)
     given_up: dict[frozenset[str], _GivenUp] = field(default_factory=dict)
 
-    def seconds(self, rows: int) -> float:
-        """How long maintaining may take where base relations have so many rows."""
-        if self.anew is not None:
-            return max(LEAST, SHARE * self.anew)
-        return max(UNMEASURED, SHARE * rows / ROWS_A_SECOND)
+    def seconds(self, rows: int, relations: Iterable[str] = ()) -> float:
+        """How long maintaining may take after a change of some relations, where base relations have so many rows."""
+        measured = frozenset(relations) in self.anew
+        return max(LEAST if measured else UNMEASURED, SHARE * self._expected(rows, relations))
+
+    def _expected(self, rows: int, relations: Iterable[str]) -> float:
+        """How long computing anew takes."""
+        return self.anew.get(frozenset(relations), BEGINNING + rows / ROWS_A_SECOND)
 
     @contextmanager
     def watching(self, watch: Watch, changes: Mapping[str, Delta], rows: int) -> Iterator[None]:
@@ -67,7 +79,9 @@ class Guard:
         if before is not None and before.left and number >= before.rows:
             before.left -= 1
             raise OverBudget(f"{before.reason}, as the last time", "budget")
-        bound = self.seconds(rows)
+        if not self.refused and number * A_CHANGE > self._expected(rows, relations):
+            raise OverBudget(f"{number:,} rows change at once, and computing anew is expected to take less time", "budget")
+        bound = self.seconds(rows, relations)
         try:
             if watch.timeout is not None:  # somebody has set a bound of his own
                 yield

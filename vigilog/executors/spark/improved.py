@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vigilog.core.delta import Delta
-from vigilog.core.values import Row
 from vigilog.executors.evaluation import Stats
 from vigilog.executors.spark import reader as reading
-from vigilog.executors.spark.stored import Snapshot, rows_of, settled
+from vigilog.executors.spark.stored import Snapshot, settled
 from vigilog.executors.spark.temporary import TemporaryViews
+from vigilog.executors.spark.together import differences
 from vigilog.executors.watch import Watch
 from vigilog.language.program import Program
 from vigilog.rewriting.program.relevant import relevant
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from vigilog.rewriting.maintenance.plan import ComponentPlan, Plan
 
 Snapshots = Mapping[str, Snapshot]
@@ -37,6 +35,11 @@ class ImprovedKeeper:
     frames: TemporaryViews  # those of the views
     watch: Watch
 
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """What it derives."""
+        return self.kept
+
     def fill(self, given: Snapshots, stats: Stats) -> dict[str, Snapshot]:
         """The component, from relations as they are given."""
         known = {name: given[name] for name in self.reads}
@@ -47,17 +50,11 @@ class ImprovedKeeper:
         """What a change of what it is derived from does to it. `before` and `after` have all relations that are not derived."""
         if self.reads.isdisjoint(changed):
             return {}
-        known, found = {name: after[name] for name in self.reads}, {}
+        known = {name: after[name] for name in self.reads}
         with reading.evaluated(self.frames.session, self.program, self.kept, known, self.watch, stats) as machine:
-            for name in self.kept:
-                now, old = self.frames.lasting(machine.whole(name)), before[name].exact
-                found[name] = Delta(self._less(name, now, old), self._less(name, old, now))
-        self.frames.resume()
-        return found
-
-    def _less(self, relation: str, one: DataFrame, other: DataFrame) -> frozenset[Row]:
-        """The rows that one frame has and another has not."""
-        return frozenset(rows_of(self.frames, relation, self.frames.act(one.join(other, list(one.columns), "left_anti").toArrow)))
+            compared = {name: (before[name].exact, self.frames.lasting(machine.whole(name))) for name in self.kept}
+            self.frames.resume()
+            return differences(self.frames, compared)
 
     def close(self) -> None:
         """Nothing is held."""

@@ -45,6 +45,10 @@ class Rows:
             _enter(self.indexes[columns], columns, self.rows)
         return self.indexes[columns].get(key, ())
 
+    def has(self, columns: tuple[int, ...], key: Row) -> bool:
+        """Whether there is such a row."""
+        return bool(self.matching(columns, key) if columns else self.rows)
+
 
 def _enter(index: dict[Row, list[Row]], columns: tuple[int, ...], rows: Iterable[Row]) -> None:
     for row in rows:
@@ -56,6 +60,9 @@ class Matching(Protocol):
 
     def matching(self, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
         """The rows that have these values in these columns."""
+
+    def has(self, columns: tuple[int, ...], key: Row) -> bool:
+        """Whether there is such a row."""
 
 
 class Excess(Exception):
@@ -164,6 +171,8 @@ class LocalRule:
             (column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard) and self._known(arg)
         ]
         columns, keys = tuple(column for column, _ in known), [value for _, value in known]
+        if all(column in columns or isinstance(arg, syntax.Wildcard) for column, arg in enumerate(atom.args)):
+            return self._present(atom.relation, columns, keys)
         match = self._match(atom, columns)
 
         def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
@@ -197,18 +206,21 @@ class LocalRule:
 
         return match
 
-    def _absent(self, atom: syntax.Atom) -> Step:
-        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard)]
-        columns, keys = tuple(column for column, _ in known), [value for _, value in known]
+    def _present(self, relation: str, columns: tuple[int, ...], keys: Sequence[Value], wanted: bool = True) -> Step:
+        """An atom that only says that there is a row, or that there is none."""
 
         def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
-            rows = relations[atom.relation]
+            rows = relations[relation]
             for binding in bindings:
                 key = tuple([value(binding) for value in keys])
-                if None not in key and not rows.matching(columns, key):
+                if None not in key and rows.has(columns, key) is wanted:
                     yield binding
 
         return step
+
+    def _absent(self, atom: syntax.Atom) -> Step:
+        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard)]
+        return self._present(atom.relation, tuple(column for column, _ in known), [value for _, value in known], wanted=False)
 
     def _aggregate(self, name: str, aggregate: syntax.Aggregate) -> Step:
         """A variable is a count, or a sum, over the rows of one relation that have what is known."""

@@ -7,21 +7,18 @@ what was fetched of it serves the state before a transaction and the one after.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
+from vigilog.core.arrow import from_arrow
 from vigilog.core.values import Row
 from vigilog.executors.spark import temporary as sizes
-from vigilog.executors.spark.stored import Snapshot, among, having, rows_of, sought
+from vigilog.executors.spark.stored import Snapshot, among, having, rows_of, sought, there
 from vigilog.executors.spark.temporary import TemporaryViews
-from vigilog.spark.types import spark_type
+from vigilog.executors.spark.together import Part, part_of, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TAG = "__asked"
 MUCH = 2  # so many rows for a key are little more than what was asked for
 
 
@@ -60,6 +57,8 @@ class Table:
 
     def __init__(self, snapshot: Snapshot, fetched: Fetched | None) -> None:
         self.snapshot, self.here, self.gone, self.fetched, self.missed = snapshot, snapshot.here, snapshot.tail.minus, fetched, 0
+        self.there: dict[tuple[int, ...], dict[Row, bool]] = {}  # by columns, for keys of which it was asked whether a row has them
+        self.doubted: dict[tuple[int, ...], set[Row]] = {}  # the keys of which that is still to be asked
 
     def matching(self, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
         """See `Rows`."""
@@ -69,6 +68,26 @@ class Table:
         far = self.fetched.matching(columns, key)
         self.missed += far is None
         return [*near, *(row for row in far if row not in self.gone)] if far else near
+
+    def has(self, columns: tuple[int, ...], key: Row) -> bool:
+        """See `Rows`. One row suffices, however many there are."""
+        if self.fetched is None or None in key or not columns:
+            return self.snapshot.rows > 0 if not columns else self.here.has(columns, key)
+        if self.here.has(columns, key):
+            return True
+        if (far := self.fetched.known.get(columns, {}).get(key)) is not None:
+            return any(row not in self.gone for row in far)
+        if columns in self.fetched.many:
+            raise Unbound
+        found = self.there.get(columns, {}).get(key)
+        if found is None:
+            self.doubted.setdefault(columns, set()).add(key)
+            self.missed += 1
+        return bool(found)
+
+    def decide(self, columns: tuple[int, ...], found: Collection[Row]) -> None:
+        """Of the keys that were doubted, these are there."""
+        self.there.setdefault(columns, {}).update((key, key in found) for key in self.doubted.pop(columns))
 
 
 class Lookup:
@@ -134,6 +153,16 @@ class Lookup:
                 else:
                     self.size += len(found)
                     fetched.take(columns, found)
+            for table in [table for table in self.tables.values() if near is not None and table.fetched is fetched]:
+                for columns in [columns for columns in table.doubted if near is not None and near.serves(columns)]:
+                    assert near is not None, "it serves"
+                    done = True
+                    some = near.some(columns, table.doubted[columns], table.gone, most)
+                    if some is None:
+                        fetched.many.add(columns)
+                        del table.doubted[columns]
+                    else:
+                        table.decide(columns, some)
             if near is not None:
                 self.frames.watch.started += near.seconds - before  # what is made once is not what the transaction costs
         return done
@@ -141,21 +170,21 @@ class Lookup:
     def fetch(self, most: int) -> bool:
         """Fetches all that is wanted, by one action. False, and nothing is wanted any more, if that are more than `most` rows."""
         asked = [(fetched, columns, keys) for fetched in self.fetched.values() for columns, keys in fetched.wanted.items()]
-        if sum(len(keys) for _, _, keys in asked) <= sizes.BROADCAST_ROWS:
-            parts = [sought(fetched.snapshot, columns, keys) for fetched, columns, keys in asked]
-            names = [fetched.snapshot.relation for fetched, _, _ in asked]
+        doubted = [(table, columns, keys) for table in self.tables.values() for columns, keys in table.doubted.items()]
+        if sum(len(keys) for _, _, keys in [*asked, *doubted]) <= sizes.BROADCAST_ROWS:
+            parts = [_part(fetched.snapshot, sought(fetched.snapshot, columns, keys)) for fetched, columns, keys in asked]
+            parts += [_part(table.snapshot, there(table.snapshot, columns, keys), columns) for table, columns, keys in doubted]
             self.frames.configure(partitions=1, adaptive=False)
-            table = self.frames.act(self._together(names, parts).limit(most + 1).toArrow)
-            if table.num_rows <= most:
-                self.size += table.num_rows
+            found = self.frames.act(together(self.frames, parts).limit(most + 1).toArrow)
+            if found.num_rows <= most:
+                self.size += found.num_rows
                 for number, (fetched, columns, keys) in enumerate(asked):
-                    own = table.filter(pc.equal(table[TAG], number))
-                    if own.num_rows <= MUCH * len(keys):
-                        self.habits[names[number]] = columns
-                    elif self.habits.get(names[number]) == columns:
-                        del self.habits[names[number]]
-                    width = len(self.frames.layout.columns[names[number]])
-                    fetched.take(columns, rows_of(self.frames, names[number], own.select([f"c{number}_{place}" for place in range(width)])))
+                    own = part_of(found, parts, number)
+                    self._remember(fetched.snapshot.relation, columns, few=own.num_rows <= MUCH * len(keys))
+                    fetched.take(columns, rows_of(self.frames, fetched.snapshot.relation, own))
+                for number, (table, columns, _) in enumerate(doubted, start=len(asked)):
+                    types = [self.frames.layout.types[table.snapshot.relation][column] for column in columns]
+                    table.decide(columns, set(from_arrow(types, part_of(found, parts, number))))
                 return True
         self.wish_nothing()
         return False
@@ -164,21 +193,16 @@ class Lookup:
         """Whoever asked has gone another way."""
         for fetched in self.fetched.values():
             fetched.wanted.clear()
+        for table in self.tables.values():
+            table.doubted.clear()
 
-    def _together(self, names: Sequence[str], parts: Sequence[DataFrame]) -> DataFrame:
-        """Rows of several relations, each among the columns of all."""
-        from pyspark.sql import functions as F
+    def _remember(self, relation: str, columns: tuple[int, ...], *, few: bool) -> None:
+        """By which columns rules ask of a relation, if that gives few rows."""
+        if few:
+            self.habits[relation] = columns
+        elif self.habits.get(relation) == columns:
+            del self.habits[relation]
 
-        types = [self.frames.layout.types[name] for name in names]
 
-        def wide(number: int) -> DataFrame:
-            columns = [
-                (F.col(f"`{parts[other].columns[place]}`") if other == number else F.lit(None).cast(spark_type(type_))).alias(
-                    f"c{other}_{place}"
-                )
-                for other in range(len(parts))
-                for place, type_ in enumerate(types[other])
-            ]
-            return parts[number].select(F.lit(number).alias(TAG), *columns)
-
-        return reduce(lambda left, right: left.unionAll(right), map(wide, range(len(parts))))
+def _part(snapshot: Snapshot, frame: DataFrame, columns: Sequence[int] | None = None) -> Part:
+    return Part(snapshot.relation, range(len(frame.columns)) if columns is None else columns, frame)

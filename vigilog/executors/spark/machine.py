@@ -15,6 +15,7 @@ that is never reached. It costs nothing in one partition; in several it brings a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -26,12 +27,15 @@ import pyarrow.compute as pc
 from vigilog.core.arrow import arrow_schema
 from vigilog.core.values import Row
 from vigilog.executors.fixpoint import facts, fixpoint, recursive_positions
+from vigilog.executors.spark import near
 from vigilog.executors.spark import temporary as sizes
+from vigilog.executors.spark.near import NearMachine, read_by
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.language.parts import is_fact
 from vigilog.language.strata import Component, dependencies, layers
 from vigilog.language.syntax import Atom, Rule
 from vigilog.planning.best import best_rows
+from vigilog.planning.distinct import Keys, gives_once
 from vigilog.planning.select import Choice, select
 from vigilog.spark.sources import REFUSED
 from vigilog.spark.types import spark_type
@@ -61,8 +65,9 @@ class _Relation:
 
 
 class FrameMachine:
-    def __init__(self, frames: TemporaryViews) -> None:
-        self.frames, self.layout = frames, frames.layout
+    def __init__(self, frames: TemporaryViews, keys: Keys | None = None) -> None:
+        """`keys` are those that relations are known to have."""
+        self.frames, self.layout, self.keys = frames, frames.layout, keys or {}
         self.relations = {name: _Relation() for name in self.layout.program.relations}
         self.sizes = dict.fromkeys(self.relations, 0)
         self.derived = 0
@@ -73,7 +78,8 @@ class FrameMachine:
         self.parameters: dict[str, str | float] = {}
         self.component = Component((), (), False)
         self.stale = set(self.relations)  # what is not to be seen as it is now
-        self.query: DataFrame | None = None  # what was left for later
+        self.once: frozenset[str] = frozenset()  # relations of the component whose candidates are distinct and new
+        self.queries: dict[str, DataFrame] = {}  # what was left for later
         self.modest = True  # whether few rows have given few so far, where no recursion was
 
     def load(self, relation: str, frame: DataFrame) -> int:
@@ -106,7 +112,7 @@ class FrameMachine:
 
     def asked(self, relation: str) -> DataFrame:
         """All rows of a relation, or those that were left for later."""
-        return self.whole(relation) if self.query is None else self.query
+        return self.queries[relation] if relation in self.queries else self.whole(relation)
 
     def here(self, relation: str) -> pa.Table | None:
         """All rows of a relation, if they are on the driver."""
@@ -117,16 +123,28 @@ class FrameMachine:
 
     # -- rounds
 
-    def evaluate(self, later: str | None = None) -> int:
-        """Computes all relations; gives the number of rounds. The rows of one that is needed `later`, when it is asked for, are derived then, unless it is recursive, or another is derived from it."""
+    def evaluate(self, later: Collection[str] = ()) -> int:
+        """Computes all relations; gives the number of rounds. The rows of those that are needed `later`, when they are asked for, are derived then, unless they are recursive, or others are derived from them."""
         rounds = 0
         for layer in layers(self.layout.program):
-            for component in self._together(layer) if later is None else layer:
-                if component.relations == (later,) and not component.recursive and not self._is_read(component.relations[0]):
-                    self.query = self._query(component)
-                else:
-                    rounds += fixpoint(component, self, self.frames.watch, self.layout.program.limits)
+            now = [component for component in layer if not self._is_left(component, later)]
+            for component in self._together(now):
+                machine = NearMachine(self, component) if self._is_near(component) else self
+                rounds += fixpoint(component, machine, self.frames.watch, self.layout.program.limits)
+            for component in layer:
+                if component not in now and (query := self._query(component)) is not None:
+                    self.queries[component.relations[0]] = query
         return rounds
+
+    def _is_near(self, component: Component) -> bool:
+        """Whether a component is a recursion over so few rows that it had better be begun in this process."""
+        if not component.recursive or component.best:
+            return False
+        return sum(self.sizes[relation] for relation in read_by(component)) <= near.READ_ROWS
+
+    def _is_left(self, component: Component, later: Collection[str]) -> bool:
+        relation, *others = component.relations
+        return relation in later and not others and not component.recursive and not component.best and not self._is_read(relation)
 
     def _is_read(self, relation: str) -> bool:
         return any(atom.relation == relation for rule in self.layout.program.rules for atom, _ in dependencies(rule))
@@ -164,10 +182,14 @@ class FrameMachine:
             self.frames.show(self._recent(relation), self.whole(relation), self.sizes[relation])
         return sum(self.sizes[relation] for relation in component.relations)
 
-    def _begin(self, component: Component) -> dict[str, list[str]]:
-        """The queries of a component's first round, by relation."""
+    def take_over(self, component: Component) -> None:
+        """A component is evaluated, but for what is to be done in the end."""
         self.component = component
         self.rules = [rule for rule in component.rules if not is_fact(rule)]
+
+    def _begin(self, component: Component) -> dict[str, list[str]]:
+        """The queries of a component's first round, by relation."""
+        self.take_over(component)
         self.variants = [(rule, position) for rule in self.rules for position in recursive_positions(rule, component)]
         self.read_whole = {
             literal.relation
@@ -183,6 +205,10 @@ class FrameMachine:
         self.frames.prepare(component.recursive, sum(self.sizes.values()))
         candidates: dict[str, list[str]] = {relation: [] for relation in component.relations}
         first = [rule for rule in self.rules if not recursive_positions(rule, component)]
+        heads = Counter(rule.head.relation for rule in component.rules)
+        self.once = frozenset(
+            rule.head.relation for rule in first if heads[rule.head.relation] == 1 and not component.best and gives_once(rule, self.keys)
+        )
         for relation, rows in facts(component).items():
             if not self.sizes[relation] and all(rule.head.relation != relation for rule in first):
                 self.state(relation, rows)
@@ -291,7 +317,7 @@ class FrameMachine:
         listed = ", ".join(names)
         if relation in self.component.best:
             return self._better(relation, f"SELECT {listed} FROM ({' UNION ALL '.join(texts)}) AS u({listed})")
-        distinct = f"SELECT DISTINCT {listed} FROM ({' UNION ALL '.join(texts)}) AS u({listed})"
+        distinct = f"SELECT {'' if relation in self.once else 'DISTINCT '}{listed} FROM ({' UNION ALL '.join(texts)}) AS u({listed})"
         if not self.sizes[relation]:
             return distinct
         known = ", ".join(f"`{column}` AS f{i}" for i, column in enumerate(self._columns(relation)))

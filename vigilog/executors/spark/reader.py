@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -48,12 +48,13 @@ def unstored(program: Program, given: Iterable[str]) -> Program:
 
 @contextmanager
 def evaluated(
-    session: SparkSession, program: Program, wanted: Sequence[str], given: Given, watch: Watch, stats: Stats, later: str | None = None
+    session: SparkSession, program: Program, wanted: Sequence[str], given: Given, watch: Watch, stats: Stats, later: Collection[str] = ()
 ) -> Iterator[FrameMachine]:
-    """Relations, with all their rows, from some as they are given. What it costs is added to `stats`. What is asked for `later` is derived then, if that can be."""
+    """Relations, with all their rows, from some as they are given. What it costs is added to `stats`. What is asked for `later` is derived then, where that can be."""
     plain = relevant(unstored(program, given), wanted)
     with _beside(TemporaryViews(session, plain, watch), stats) as frames:
-        machine = FrameMachine(frames)
+        derived = {rule.head.relation for rule in program.rules}
+        machine = FrameMachine(frames, {name: key for name, key in program.keys.items() if name in given and name not in derived})
         for name in plain.relations.keys() & given.keys():
             machine.take(name, given[name].exact, given[name].rows)
         stats.rounds += machine.evaluate(later)
@@ -227,7 +228,7 @@ class SparkReader:
         for name in self.snapshots.keys() & set(relations) - self.moved.keys():
             held = self.snapshots[name]
             settled = None if held.settled is None else self._here(held.settled)
-            self.moved[name] = Snapshot(self.frames, name, held.tail, settled, held.settled_rows, held.near)
+            self.moved[name] = Snapshot(self.frames, name, held.tail, settled, held.settled_rows, held.near, held.spooled)
         return {name: self.moved[name] for name in relations if name in self.moved}
 
     def _here(self, frame: DataFrame) -> DataFrame:

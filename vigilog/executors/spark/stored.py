@@ -23,7 +23,7 @@ from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.files.place import Place
 from vigilog.spark import snapshots
 from vigilog.spark.indexed import Lazily
-from vigilog.spark.snapshots import Written
+from vigilog.spark.snapshots import Spooled, Written
 from vigilog.spark.sources import REFUSED, expected, read, refusal, told_by_reader
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ LOCAL_ROWS = 20_000  # a relation with no more rows is kept in this process
 SHORT_TAIL, LONG_TAIL = 20_000, 200_000  # a tail is never folded in below the one, always above the other,
 FOLDED_PART = 100  # and between them when it is more than one row in so many
 MOST_NEAR = 200_000  # so many rows are looked at in this process for what one transaction tells
+FEW_VALUES = 1_000  # so many values of a column are compared with what is known of each part of a file
+ORDERED = ("number", "symbol", "date")  # kinds for which something is known
 _NUMBER = "__number"
 
 
@@ -45,7 +47,7 @@ class TailedSnapshot:
 
 
 class Snapshot:
-    """A relation at one time. It never changes: a change gives another one. `near` has the settled rows, if they can be looked up in this process."""
+    """A relation at one time. It never changes: a change gives another one. `near` has the settled rows, if they can be looked up in this process; those that are `spooled` are in files as long as somebody has them."""
 
     def __init__(
         self,
@@ -55,18 +57,19 @@ class Snapshot:
         settled: DataFrame | None = None,
         settled_rows: int = 0,
         near: Lazily | None = None,
+        spooled: Spooled | None = None,
     ) -> None:
         self.frames, self.relation, self.tail, self.settled, self.settled_rows = frames, relation, tail, settled, settled_rows
-        self.near = near
+        self.near, self.spooled = near, spooled
         self.rows = settled_rows + len(tail.plus) - len(tail.minus)
 
     def on(self, frames: TemporaryViews) -> Snapshot:
         """The same, for another evaluation."""
-        return Snapshot(frames, self.relation, self.tail, self.settled, self.settled_rows, self.near)
+        return Snapshot(frames, self.relation, self.tail, self.settled, self.settled_rows, self.near, self.spooled)
 
     def after(self, change: Delta) -> Snapshot:
         """The relation after a net change."""
-        return Snapshot(self.frames, self.relation, self.tail.then(change), self.settled, self.settled_rows, self.near)
+        return Snapshot(self.frames, self.relation, self.tail.then(change), self.settled, self.settled_rows, self.near, self.spooled)
 
     @cached_property
     def here(self) -> Rows:
@@ -110,7 +113,7 @@ class Snapshot:
     @property
     def overdue(self) -> bool:
         """Whether the tail has grown so long that it is to be folded in. What was written is written anew by those who wrote it."""
-        if self.near is not None:
+        if self.near is not None and self.spooled is None:
             return False
         length = len(self.tail.plus) + len(self.tail.minus)
         if self.settled is None:
@@ -118,7 +121,7 @@ class Snapshot:
         return length > min(LONG_TAIL, max(SHORT_TAIL, self.settled_rows // FOLDED_PART))
 
     def folded(self) -> Snapshot:
-        return settled(self.frames, self.relation, self.exact)
+        return settled(self.frames, self.relation, self.exact) if self.spooled is None else spooled(self.frames, self.relation, self.exact)
 
     def forget(self) -> None:
         if self.settled is not None:
@@ -177,6 +180,20 @@ def settled(frames: TemporaryViews, relation: str, frame: DataFrame, source: Pla
     return Snapshot(frames, relation, Delta(), cached, found["rows"])
 
 
+def spooled(frames: TemporaryViews, relation: str, frame: DataFrame) -> Snapshot:
+    """A relation with the distinct rows of a frame, in files of this process, which can be looked up in it; nobody else may read them. One action."""
+    if not frames.on_this_machine:
+        return settled(frames, relation, frame)
+    columns, types = frames.layout.columns[relation], frames.layout.types[relation]
+    kept = frames.act(lambda: snapshots.spooled(frame.toDF(*columns)))
+    if kept.rows <= LOCAL_ROWS:
+        return Snapshot(
+            frames, relation, Delta(plus=frozenset(snapshots.read_rows(frames.layout.program.relations[relation].types, kept.location)))
+        )
+    near = snapshots.indexed(types, kept)
+    return Snapshot(frames, relation, Delta(), snapshots.read(frames.session, kept, columns, types), kept.rows, near, kept)
+
+
 def apart(frame: DataFrame) -> DataFrame:
     """The same rows by another plan: when a view is dropped, Spark drops what is cached of its plan, whoever has cached it."""
     from pyspark.sql.functions import lit
@@ -225,7 +242,20 @@ def sought(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) 
     names = [frames.layout.columns[relation][column] for column in columns]
     types = [frames.layout.types[relation][column] for column in columns]
     asked = F.broadcast(frames.session.createDataFrame(to_arrow(names, types, list(values))))
+    for place, (name, type_) in enumerate(zip(names, types, strict=True)):
+        if type_.kind in ORDERED and len(said := {value[place] for value in values}) <= FEW_VALUES:
+            settled = settled.where(F.col(f"`{name}`").isin(*said))  # so few parts of files are read
     return settled.alias("s").join(asked.alias("l"), _same(names)).select("s.*")
+
+
+def there(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) -> DataFrame:
+    """Those of some values that settled rows which are not gone have in their columns."""
+    from pyspark.sql import functions as F
+
+    found = sought(snapshot, columns, values)
+    if snapshot.tail.minus:
+        found = found.join(F.broadcast(snapshot.gone), list(found.columns), "left_anti")
+    return found.select(*(F.col(f"`{found.columns[column]}`") for column in columns)).distinct()
 
 
 def nearest(snapshot: Snapshot, bound: Mapping[int, Value], most: int) -> set[Row]:

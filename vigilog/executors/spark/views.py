@@ -29,6 +29,7 @@ from vigilog.executors.spark.grouped import GroupKeeper, keepers
 from vigilog.executors.spark.guard import Guard
 from vigilog.executors.spark.improved import ImprovedKeeper
 from vigilog.executors.spark.stored import Snapshot, TailedSnapshot
+from vigilog.executors.spark.together import differences, differing
 from vigilog.executors.views import Settle, nothing
 from vigilog.executors.watch import TooManyRows, Watch
 from vigilog.files.place import Place
@@ -37,6 +38,7 @@ from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.columns import Reading
 from vigilog.rewriting.maintenance.on_demand import on_demand
 from vigilog.rewriting.maintenance.plan import Plan
+from vigilog.rewriting.maintenance.strategies.choose import depends_on
 from vigilog.rewriting.passes import with_goal
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.spark.session import session
@@ -68,7 +70,7 @@ class SparkViews:
         allowance: Callable[[], Allowance] = Allowance,
     ) -> None:
         self.watch, self.allowance = watch or Watch(), allowance
-        self.budget, self.strict, self.enough, self.guard = budget, strict, ENOUGH, Guard()
+        self.budget, self.strict, self.enough, self.guard = budget, strict, ENOUGH, Guard(strict)
         self.watch.begin("starting Spark")
         self._use(plan)
         self.queries = SparkQueries(plan, queries, self.watch)
@@ -80,7 +82,8 @@ class SparkViews:
                     self.snapshots[relation] = self._load(relation, sources.get(relation), (stated or {}).get(relation, ()))
             if self.stored:
                 self._store(self.stored)
-            self._fill_groups()
+            with self._working("computing what is best"):
+                self._need(self.plan.improved)
         except BaseException:
             self.close()
             raise
@@ -110,8 +113,8 @@ class SparkViews:
         self.snapshots = {name: snapshot.on(self.frames) for name, snapshot in snapshots.items()}
         try:
             self._store(self.stored - stored, most)
-            self._fill_groups()
-            self.guard = Guard()  # what another plan took says nothing of this one
+            self._need(self.plan.improved)
+            self.guard = Guard(self.strict)  # what another plan took says nothing of this one
         except BaseException:
             self._close_machines()
             self._use(before, machine, groups)
@@ -131,8 +134,10 @@ class SparkViews:
             (self.stats.statements, self.stats.spark_jobs), self.looked_up = self.looked_up, (0, 0)
             self._fold()
             changes = {name: delta for name, delta in changes.items() if delta}
+            views = self.reading.touched(self.rules.derived, self.reading.concerned(changes))
+            self._need(views)
             after = {name: self.snapshots[name].after(delta) for name, delta in changes.items()}
-            base = sum(self.snapshots[name].rows for name in self.external.tables)
+            base = self._rows
             try:
                 with self.guard.watching(self.watch, changes, base):
                     turned = self._turn_groups(changes, after)
@@ -145,10 +150,12 @@ class SparkViews:
                 if self.strict and not self.stored.issuperset(self.rules.derived):
                     raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
                 began = time.perf_counter()
-                after |= self._groups_anew({name: after.get(name, snapshot) for name, snapshot in self.snapshots.items()})
+                self.frames.restore()
+                after |= self._groups_anew(changes, {name: after.get(name, snapshot) for name, snapshot in self.snapshots.items()})
                 moved = {**changes, **self._improved(after)}
-                found, kept, stored = self._recompute(moved, after)
-                self.guard.anew, self.stats.recomputed = time.perf_counter() - began, reason.message
+                found, kept, stored = self._recompute(views, moved, after)
+                self.guard.anew[frozenset(changes)] = time.perf_counter() - began
+                self.stats.recomputed = reason.message
             if settle is not nothing and self.queries.queries:  # somebody is told
                 moved |= {name: delta for name, delta in stored.items() if delta}
                 found |= self.queries.changes(moved, self.snapshots, {**after, **kept}, self.allowance(), self.stats)
@@ -169,28 +176,33 @@ class SparkViews:
     def _turn_groups(self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]) -> dict[str, Delta]:
         """What is lost and gained of what is kept of groups, each after what its bindings are derived from."""
         turned: dict[str, Delta] = {}
-        for keeper in self.groups:
+        for keeper in self._filled:
             now = {**self.snapshots, **after} | {name: self.snapshots[name].after(delta) for name, delta in turned.items()}
             found = keeper.changes(self.snapshots, now, {**changes, **turned}, self.stats)
             turned |= {name: delta for name, delta in found.items() if delta}
         return turned
 
-    def _groups_anew(self, given: dict[str, Snapshot]) -> dict[str, Snapshot]:
-        """What is kept of groups, from base relations as they are given."""
-        base = {name: snapshot for name, snapshot in given.items() if name not in self.stored and name not in self.grouped}
+    def _groups_anew(self, changes: Mapping[str, Delta], given: dict[str, Snapshot]) -> dict[str, Snapshot]:
+        """What is kept of the groups that changes concern, from base relations as they are given."""
+        concerned = self.reading.concerned(changes)
+        base = {name: snapshot for name, snapshot in given.items() if name not in self.stored}
         found: dict[str, Snapshot] = {}
-        for keeper in self.groups:
-            found |= keeper.fill(base | found, self.stats)
+        for keeper in self._filled:
+            if self.reading.touched(keeper.counts, concerned):
+                found |= keeper.fill(base | found, self.stats)
         return found
+
+    @property
+    def _filled(self) -> list[GroupKeeper | ImprovedKeeper]:
+        """Those of whose groups the state is known."""
+        return [keeper for keeper in self.groups if keeper.kept[0] in self.snapshots]
 
     def _improved(self, after: Mapping[str, Snapshot]) -> dict[str, Delta]:
         """What is lost and gained of what is recursive through `min` or `max`, and was computed anew."""
-        found = {}
+        found: dict[str, tuple[DataFrame, DataFrame]] = {}
         for name in self.plan.improved & after.keys():
-            new, old = after[name].exact, self.snapshots[name].exact
-            if delta := Delta(self._less(name, new, old), self._less(name, old, new)):
-                found[name] = delta
-        return found
+            found[name] = (self.snapshots[name].exact, after[name].exact)
+        return {name: delta for name, delta in differences(self.frames, found).items() if delta}
 
     def _derive(
         self,
@@ -201,8 +213,9 @@ class SparkViews:
     ) -> tuple[dict[str, Delta], dict[str, Snapshot], dict[str, Delta]]:
         """The views' changes, what is stored after them, and the changes of that which queries read, on demand."""
         states = self.external.states
-        tables = self.snapshots | {states[name].new: after.get(name, self.snapshots[name]) for name in self.external.tables}
-        base = sum(self.snapshots[name].rows for name in self.external.tables)
+        known = self.external.tables & self.snapshots.keys()  # of groups that are not concerned nothing is known
+        tables = self.snapshots | {states[name].new: after.get(name, self.snapshots[name]) for name in known}
+        base = self._rows
         self.machine.budget = max(self.enough, base) if self.budget is None else self.budget
         try:
             self.machine.run(tables, given, self._concerned(changes))
@@ -223,24 +236,26 @@ class SparkViews:
             self.needed[views] = frozenset(rule.head.relation for rule in relevant(self.rules.changes, told).rules)
         return self.needed[views]
 
+    @property
+    def _rows(self) -> int:
+        """How many rows there are from which all else is derived."""
+        return sum(self.snapshots[name].rows for name in self.external.tables & self.snapshots.keys())
+
     def _recompute(
-        self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]
+        self, views: Collection[str], changes: Mapping[str, Delta], after: Mapping[str, Snapshot]
     ) -> tuple[dict[str, Delta], dict[str, Snapshot], dict[str, Delta]]:
-        """The same by evaluating everything before and after, and comparing."""
-        with self._evaluated([name for name in self.rules.derived if name not in self.stored], self.snapshots) as frames:
-            old = frames | {name: self.snapshots[name].exact for name in self.stored}
-        base = {name: after.get(name, self.snapshots[name]) for name in self.external.tables}
-        with self._evaluated(self.rules.derived, base) as new:
-            found = {name: Delta(self._less(name, new[name], old[name]), self._less(name, old[name], new[name])) for name in new}
+        """The same by evaluating what is concerned before and after, and comparing: by one action, beside those of recursions."""
+        hidden = [name for name in views if name not in self.stored]
+        base = {name: after.get(name, self.snapshots[name]) for name in self.external.tables & self.snapshots.keys()}
+        with self._evaluated(hidden, self.snapshots) as frames, self._evaluated(sorted(views), base) as new:
+            old = frames | {name: self.snapshots[name].exact for name in views if name in self.stored}
+            self.frames.resume()
+            self.frames.prepare(recursive=False, rows=self._rows)
+            found = differences(self.frames, {name: (old[name], new[name]) for name in new})
         self.enough = max(self.enough, self.stats.derived)  # so much may be derived on demand before recomputing is cheaper
         told = {name: delta for name in self.views if (delta := changes.get(name) or found.get(name))}
-        kept = {name: self.snapshots[name].after(found[name]) for name in self.stored}
-        return told, kept, {name: found[name] for name in self.stored & self.queries.reads}
-
-    def _less(self, relation: str, one: DataFrame, other: DataFrame) -> frozenset[Row]:
-        """The rows that one frame of a relation has and another has not."""
-        table = self.frames.act(one.join(other, list(one.columns), "left_anti").toArrow)
-        return frozenset(keeping.rows_of(self.frames, relation, table))
+        kept = {name: self.snapshots[name].after(found.get(name, Delta())) for name in self.stored}
+        return told, kept, {name: found.get(name, Delta()) for name in self.stored & self.queries.reads}
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         """Those of some rows that a base relation or a stored view has. What it costs counts as a part of the transaction that follows."""
@@ -278,19 +293,36 @@ class SparkViews:
     def table(self, relation: str) -> pa.Table:
         """All rows of a base relation or a view as an Arrow table. Nothing of a view is kept on the way, unless others are derived from it."""
         with self._working(f"reading {relation}"):
+            self._need([relation])
             if relation in self.snapshots:
                 return self.frames.act(self.snapshots[relation].exact.toArrow)
             rules = self.rules.program
-            with reading.evaluated(self.frames.session, rules, [relation], self.snapshots, self.watch, self.stats, relation) as machine:
+            with reading.evaluated(self.frames.session, rules, [relation], self.snapshots, self.watch, self.stats, [relation]) as machine:
                 return self.frames.act(machine.asked(relation).toArrow)
 
     def frame(self, relation: str) -> DataFrame:
         """All rows of a base relation or a view as a frame, which stays as it is."""
         with self._working(f"reading {relation}"):
+            self._need([relation])
             if relation in self.snapshots:
                 return self.snapshots[relation].exact
-            with self._evaluated([relation], self.snapshots) as frames:
+            with self._evaluated([relation], self.snapshots, later=False) as frames:
                 return frames[relation]
+
+    def differing(self, other: SparkViews, views: Sequence[str]) -> dict[str, int]:
+        """In how many rows views differ from what others that have the same rules say of them."""
+        with self._working("comparing views"), self._whole(views) as own, other._whole(views) as found:
+            self.frames.resume()
+            self.frames.prepare(recursive=False, rows=self._rows)
+            return differing(self.frames, {name: (own[name], found[name]) for name in views})
+
+    @contextmanager
+    def _whole(self, relations: Sequence[str]) -> Iterator[dict[str, DataFrame]]:
+        """All rows of some relations."""
+        self._need(relations)
+        here = {name: self.snapshots[name].exact for name in relations if name in self.snapshots}
+        with self._evaluated([name for name in relations if name not in here], self.snapshots) as frames:
+            yield here | frames
 
     def prepare(self, goal: Goal) -> None:
         """TemporaryViews are made as they are needed."""
@@ -299,6 +331,7 @@ class SparkViews:
         """The answers to a goal; only what it needs is derived."""
         with self._working("asking"):
             asking, stored = with_goal(self.plan.asked, goal.declaration, goal.rule), self.at_hand
+            self._need(relevant(asking, [goal.declaration.relation]).relations)
             return reading.answers(self.frames.session, asking, goal.declaration, stored, self.snapshots, self.watch, self.stats)
 
     @contextmanager
@@ -355,12 +388,19 @@ class SparkViews:
                     raise TooManyRows(name, most)
         self.snapshots |= found
 
-    def _fill_groups(self) -> None:
-        """Computes what is kept of groups and is not there yet."""
-        with self._working("computing groups"):
-            for keeper in self.groups:
-                if keeper.kept[0] not in self.snapshots:
-                    self.snapshots |= keeper.fill(self.snapshots, self.stats)
+    def _need(self, relations: Iterable[str]) -> None:
+        """Computes what is kept of the groups from which some relations are derived, and is not there yet."""
+        if len(self._filled) == len(self.groups):
+            return
+        needed = {name for relation in relations for name in {relation, *depends_on(self.rules.program, relation)}}
+        for keeper in reversed(self.groups):
+            if not needed.isdisjoint(keeper.kept):
+                needed |= keeper.program.relations.keys()
+        for keeper in self.groups:
+            if keeper.kept[0] not in self.snapshots and not needed.isdisjoint(keeper.kept):
+                self.watch.begin(f"computing {', '.join(keeper.counts)}")
+                self.snapshots |= keeper.fill(self.snapshots, self.stats)
+                self.frames.resume()
 
     def _fold(self) -> None:
         """Folds in tails that have grown long."""
@@ -386,12 +426,13 @@ class SparkViews:
 
     @contextmanager
     def _evaluated(
-        self, wanted: Sequence[str], given: Mapping[str, Snapshot], program: Program | None = None
+        self, wanted: Sequence[str], given: Mapping[str, Snapshot], program: Program | None = None, *, later: bool = True
     ) -> Iterator[dict[str, DataFrame]]:
-        """Views, with all their rows, from some relations as they are given."""
+        """Views, with all their rows, from some relations as they are given; what can be is derived `later`, when it is read."""
         rules = program or self.rules.program
-        with reading.evaluated(self.frames.session, rules, wanted, given, self.watch, self.stats) as machine:
-            yield {name: self.frames.lasting(machine.whole(name)) for name in wanted}
+        left = wanted if later else ()
+        with reading.evaluated(self.frames.session, rules, wanted, given, self.watch, self.stats, left) as machine:
+            yield {name: self.frames.lasting(machine.asked(name)) for name in wanted}
 
     # -- what it costs
 
