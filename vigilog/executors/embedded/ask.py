@@ -99,7 +99,7 @@ class Asker:
         asked = magic(asking, [(relation, form.pattern)], self.stored)
         derived = {rule.head.relation for rule in asking.rules} - self.stored
         sources = {name: TableSource(name, self.tables.layout.tables[name]) for name in self.program.relations if name not in derived}
-        machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
+        machine = DemandMachine(asked.program, asked.levels, self.tables, sources, aside=True)
         question = asked.questions[relation, form.pattern]
         return machine, machine.plan([question], self.sizes), question
 

@@ -9,7 +9,7 @@ they are found, and what one such relation has and another has not is told apart
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -23,6 +23,7 @@ from vigilog.executors.embedded.tables import Tables, TooLarge, quote
 from vigilog.language.parts import atoms
 from vigilog.language.program import Program
 from vigilog.language.syntax import Atom, Rule
+from vigilog.planning.indexes import needed_indexes
 from vigilog.planning.order import Search
 from vigilog.planning.sqlite import AFFINITY, decoder, encoder
 from vigilog.rewriting.demand.demand import ranks
@@ -59,10 +60,13 @@ class DemandMachine:
         sources: Mapping[str, TableSource],
         inputs: Iterable[str] = (),
         told: Iterable[str] = (),
+        *,
+        aside: bool = False,
     ) -> None:
-        self.tables, self.sources, self.inputs = tables, sources, set(inputs)
+        self.tables, self.sources, self.inputs, self.aside = tables, sources, set(inputs), aside
         self.layout = WorkLayout(program, tables, sources, tables.label())
-        self.transient = transient(program.rules, told)
+        self.told = frozenset(told)
+        self.transient = transient(program.rules, self.told)
         self.differences: dict[str, list[int]] = {}  # by the relation of which rows are told
         for number, difference in enumerate(self.transient.differences):
             self.differences.setdefault(difference.one, []).append(number)
@@ -86,21 +90,23 @@ class DemandMachine:
             waiting = [entry for entry in waiting if all(entry is not other for other in ready)]
             live += ready
             reached |= {rule.head.relation for rule, _ in ready}
-        for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
-            if relation not in self.transient.relations:
-                self._create(relation)
         by_rank: list[dict[str, list[tuple[Statement, bool]]]] = [{} for _ in range(max((rank for _, rank in live), default=0) + 1)]
         readers: dict[str, list[int]] = {}
         concerned: dict[tuple[int, str], Concerned] = {}
+        searches: list[Search] = []
         for rule, rank in live:
             for place, atom in self._places(rule):
-                statement = self._statement(rule, place, atom, rows), atom.relation not in self.inputs
+                statement = self._statement(rule, place, atom, rows, searches), atom.relation not in self.inputs
                 if atom.relation not in by_rank[rank]:
                     by_rank[rank][atom.relation] = []
                     readers.setdefault(atom.relation, []).append(rank)
                 by_rank[rank][atom.relation].append(statement)
                 if atom.relation in self.inputs:
                     concerned.setdefault((rank, atom.relation), Concerned()).add(statement, self._wanted(rule, place, atom))
+        for relation in reached.union(atom.relation for rule, _ in live for atom, _ in atoms(rule.body)):
+            if relation not in self.transient.relations:
+                self._create(relation, [search.columns for search in searches if search.relation == relation])
+        self.serve(searches)
         self.tables.register()
         return RoundPlan(by_rank, readers, {place: self._asking(place[1], index) for place, index in concerned.items() if index.many})
 
@@ -123,7 +129,10 @@ class DemandMachine:
         return list(index.among(values))
 
     def warm(self, plan: RoundPlan) -> None:
-        """Lets SQLite compile the statements of a plan, by running them over nothing."""
+        """Lets SQLite compile the statements of a plan, by running them over nothing; and those that empty tables, and that read what is wanted."""
+        self.tables.compile(*self.clearing.values())
+        for relation in self.made.intersection(self.told):
+            self.tables.execute(self._reading(relation)[0])
         for by_relation in plan.ranks:
             for statements in by_relation.values():
                 for statement, window in statements:
@@ -228,15 +237,7 @@ class DemandMachine:
         """The rows of a work table, or of a relation without one, as values."""
         if not self.sizes.get(relation):
             return []
-        if relation not in self.reading:
-            decoders = [decoder(type_) for type_ in self.layout.types[relation]]
-            if relation in self.transient.relations:  # a table would have made a float of any number
-                decoders = [
-                    (0.0).__add__ if type_.kind == "float" else d for type_, d in zip(self.layout.types[relation], decoders, strict=True)
-                ]
-            plain = not any(decoders) and bool(self.layout.program.relations[relation].attributes)
-            self.reading[relation] = f"SELECT * FROM {quote(self.layout.tables[relation])} ", None if plain else decoders
-        sql, found = self.reading[relation]
+        sql, found = self._reading(relation)
         rows = (
             self.fetched[relation]
             if relation in self.transient.relations
@@ -248,12 +249,22 @@ class DemandMachine:
             return [() for _ in rows]
         return list(converted(found, rows))
 
+    def _reading(self, relation: str) -> tuple[str, list[Any] | None]:
+        """How a relation is read: a statement, and what makes values of cells, if they are not stored as they are."""
+        if relation not in self.reading:
+            decoders = [decoder(type_) for type_ in self.layout.types[relation]]
+            if relation in self.transient.relations:  # a table would have made a float of any number
+                decoders = [
+                    (0.0).__add__ if type_.kind == "float" else d for type_, d in zip(self.layout.types[relation], decoders, strict=True)
+                ]
+            plain = not any(decoders) and bool(self.layout.program.relations[relation].attributes)
+            self.reading[relation] = f"SELECT * FROM {quote(self.layout.tables[relation])} ", None if plain else decoders
+        return self.reading[relation]
+
     def clear(self) -> None:
         """Empties what was filled."""
         for relation, size in self.sizes.items():
             if size and relation not in self.inputs and relation not in self.transient.relations:
-                if relation not in self.clearing:
-                    self.clearing[relation] = f"DELETE FROM {quote(self.layout.tables[relation])}"
                 self.tables.execute(self.clearing[relation])
         self.forget()
 
@@ -269,24 +280,30 @@ class DemandMachine:
         tables = self.sources.keys() - self.inputs
         return [(place, part) for place, part in enumerate(rule.body) if isinstance(part, Atom) and part.relation not in tables]
 
-    def _statement(self, rule: Rule, place: int, first: Atom, rows: Mapping[str, int]) -> Statement:
+    def _statement(self, rule: Rule, place: int, first: Atom, rows: Mapping[str, int], searches: list[Search]) -> Statement:
         ordered = rule.derive(rule.head, body=(first, *(literal for index, literal in enumerate(rule.body) if index != place)))
         window = "" if first.relation in self.inputs else "rowid"
         target = rule.head.relation
         into = None if target in self.transient.relations else quote(self.layout.tables[target])
-        statement = compiled(ordered, self.layout, self.tables, rows, self.serve, window=window, into=into)
+        statement = compiled(ordered, self.layout, self.tables, rows, searches.extend, window=window, into=into)
         needs = (atom.relation for number, atom in self._places(rule) if number != place)
         statement.needs = tuple(dict.fromkeys(needs))
         return statement
 
-    def _create(self, relation: str) -> None:
+    def _create(self, relation: str, searched: Sequence[frozenset[int]] = ()) -> None:
+        """Makes a work table, unless it is there, with indexes for searches by some columns: one that is made later lets all statements be compiled anew."""
         if relation in self.made or relation in self.sources:
             return
         columns = self.layout.columns[relation]
         types: tuple[Type, ...] = self.layout.types[relation]
         defined = ", ".join(f"{quote(name)} {AFFINITY[type_.kind]} NOT NULL" for name, type_ in zip(columns, types, strict=True))
-        self.tables.create_work(self.layout.tables[relation], f"({defined}, UNIQUE ({', '.join(map(quote, columns))}))")
+        whole, table = tuple(range(len(columns))), self.layout.tables[relation]
+        orders = [whole, *needed_indexes(searched, [whole])]
+        keys = [", ".join(quote(columns[column]) for column in dict.fromkeys((*order, *whole))) for order in orders]
+        self.tables.create_work(table, f"({defined}, {', '.join(f'UNIQUE ({key})' for key in keys)})", aside=self.aside)
+        self.tables.work_orders[table] = orders
         self.made.add(relation)
+        self.clearing[relation] = f"DELETE FROM {quote(self.layout.tables[relation])}"
 
     def serve(self, searches: Iterable[Search]) -> None:
         """Makes the indexes that these searches need and that are not there yet."""

@@ -195,15 +195,13 @@ class GroupKeeper:
         for change in self.changes:
             for text in (change.grouped, change.text) if self.group.own else (change.grouped,):
                 self.tables.execute(text, change.parameters)
-        for sql in (
-            self.hold,
-            self.delete,
-            self.put_in,
-            self.take_out,
-            *self.lists.values(),
-            *([self.replace] if self.group.read else []),
-        ):
-            self.tables.connection.executemany(sql, ())
+        self.tables.compile(self.hold, self.delete, self.put_in, self.take_out, *self.lists.values())
+        self.tables.compile(*([self.replace] if self.group.read else []), *([self.own_insert, self.own_delete] if self.group.own else []))
+        self.tables.execute(self.find, (None,) * self.group.keys)
+        for look_up in self.look_ups.values():
+            self.tables.execute(look_up.text, (None,) * self.group.keys + look_up.constants)
+        if self.group.keys:
+            self._states(())
 
     def _touched(self) -> tuple[Groups, Groups]:
         """The groups of the bindings that went, and of those that came; bindings are kept, if their rows are."""

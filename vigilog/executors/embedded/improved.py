@@ -97,6 +97,10 @@ class ImprovedComponent:
         for settling in self.settling.values():
             for text in (*settling.weed, *settling.replace, *settling.take):
                 self.tables.execute(text)
+        for relation in self.component.relations:
+            self._last(relation)
+            for kind in LISTS:
+                self._note(relation, kind)
 
     # -- rounds
 

@@ -69,6 +69,7 @@ class Maintainer:
         self.much = False  # whether views that are recomputed take SQLite long
         if not tables.durable:
             tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
+            tables.put_aside()
         self.sizes = {relation: tables.count(relation) for relation in plan.needed.relations}
         self.at_hand: AtHand = {}
         self.unread = plan.unread(queries)
@@ -89,7 +90,6 @@ class Maintainer:
         for keeper in self.keepers:
             if isinstance(keeper, Counter) and keeper.beside not in kept:
                 keeper.count_all()
-        self._warm()
 
     def _keeper(self, part: ComponentPlan | GroupPlan) -> Keeper:
         if isinstance(part, GroupPlan):
@@ -123,22 +123,18 @@ class Maintainer:
     def derived_views(self) -> list[ExternalViews]:
         return [*([self.views] if self.views else []), *self.queries.values()]
 
-    def _warm(self) -> None:
-        """Lets SQLite compile all statements, so that no transaction waits for that."""
+    def warm(self) -> None:
+        """Lets SQLite compile all statements. After a table or an index is made, it does so anew."""
         for keeper in self.keepers:
             keeper.warm()
         for views in self.derived_views:
             views.machine.warm(views.plan)
         for relation, statements in self.statements.items():
-            self.tables.contents(relation).warm()
-            for sql in (statements.delete, statements.insert):
-                self.tables.connection.executemany(sql, ())
-            if relation in self.unread:
-                continue
-            for sql in (statements.minus, statements.plus):
-                self.tables.connection.executemany(sql, ())
-            for sql in (statements.delete_all, statements.insert_all, *statements.clear):
-                self.tables.execute(sql)
+            self.tables.compile(statements.delete, statements.insert)
+            if relation not in self.unread:
+                self.tables.compile(statements.minus, statements.plus, statements.delete_all, statements.insert_all, *statements.clear)
+                for sql in statements.read:
+                    self.tables.execute(sql)
 
     def apply(
         self,

@@ -103,6 +103,8 @@ class StoredComponent:
 
     def warm(self) -> None:
         """Lets SQLite compile the statements, by running them over nothing."""
+        emptied = (f"DELETE FROM {self._table(relation, 'back')}" for relation in self.component.relations)
+        self.tables.compile(*self.put_in.values(), *self.take_off.values(), *emptied)
         for search in (self.losing, self.proving, self.gaining):
             for run, window in [(run, {}) for run in search.first] + [
                 (run, {"since": 0, "until": 0}) for runs in search.then.values() for run in runs

@@ -29,6 +29,7 @@ STEPS_BETWEEN_LOOKS = 200_000
 MOST_PAGES = 2**32 - 2  # SQLite has no more
 MOST_BYTES = 10**9  # of a text or a set: SQLite has no larger ones
 _LABELS = count(1)
+ASIDE = "aside"
 
 
 class Tables:
@@ -68,6 +69,8 @@ class Tables:
         )
         self.failed: VigilogError | None = None  # why a function failed that a statement called
         self.durable = connection is not None
+        self.asked = False  # whether there is a database for who only asks
+        self.indexed = False  # whether an index was made, so that SQLite compiles all statements anew, since somebody looked
         self.made: set[str] = set()  # the work tables,
         self.work_orders: dict[str, list[Order]] = {}  # and their indexes
         self.connection = connection or _private(resident)
@@ -98,10 +101,16 @@ class Tables:
             self.create_work(table, f"({', '.join(columns)}, PRIMARY KEY ({key})) WITHOUT ROWID")
         return name
 
-    def create_work(self, table: str, defined: str) -> None:
-        """Makes an empty work table, which nobody else sees."""
-        self.execute(f"CREATE {'TEMP ' if self.durable else ''}TABLE {quote(table)} {defined}")
+    def create_work(self, table: str, defined: str, *, aside: bool = False) -> None:
+        """Makes an empty work table, which nobody else sees; with `aside`, where that lets the statements of other tables be."""
+        place = "temp." if self.durable else f"{ASIDE}." if aside and self.asked else ""
+        self.execute(f"CREATE TABLE {place}{quote(table)} {defined}")
         self.made.add(table)
+
+    def put_aside(self) -> None:
+        """From now on, who only asks has work tables in a database of their own, so that SQLite need not compile the statements of transactions anew when these are made."""
+        self.execute(f"ATTACH ':memory:' AS {ASIDE}")
+        self.asked = True
 
     def create_numbered(self, relation: str, table: str) -> None:
         """Makes an empty table for some rows of a relation, which are numbered as they come."""
@@ -122,6 +131,11 @@ class Tables:
             return self.connection.execute(sql, parameters)
         except (sqlite3.OperationalError, sqlite3.DataError) as reason:
             raise self.translated(reason) from None
+
+    def compile(self, *changes: str) -> None:
+        """Lets SQLite compile statements that change rows, which it remembers."""
+        for sql in changes:
+            self.connection.executemany(sql, ())
 
     def insert(self, relation: str, rows: Iterable[Row]) -> None:
         """Adds rows that are values of the relation's types; those it has already do nothing."""
@@ -321,6 +335,7 @@ class Tables:
         name = quote(f"{table} by {' '.join(map(str, order))}")
         over = ", ".join(quote(self.layout.columns[relation][column]) for column in order)
         self.execute(f"CREATE INDEX {name} ON {quote(table)} ({over})")
+        self.indexed = True
 
     def look(self) -> None:
         """Finds the indexes of a file whose tables others have made."""
@@ -446,28 +461,33 @@ class Contents:
         self.tables, self.relation, self.held, self.places = tables, relation, held, places
         self.columns = [tables.layout.columns[held][place] for place in places]
         self.table, self.width = quote(tables.layout.tables[held]), len(self.columns)
+        self.shown = ", ".join(f"r.{quote(column)}" for column in self.columns)
         self.sql = f"SELECT 1 FROM {self.table} WHERE {' AND '.join(f'{quote(column)} = ?' for column in self.columns)}"
         first = quote(tables.layout.columns[held][0])
         self.ends = f"SELECT (SELECT min({first}) FROM {self.table}), (SELECT max({first}) FROM {self.table})"
         self.asked = ""  # a table for many rows to be looked up, if it was made before
-
-    def warm(self) -> None:
-        """Lets SQLite compile the statement that looks up a row."""
-        self.tables.execute(self.sql, (None,) * self.width)
+        self.key: tuple[int, ...] | None = None
 
     def having(self, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
         """The rows that have one of some values in their columns."""
-        self.tables.serve([Search(self.held, frozenset(self.places[column] for column in columns))])
+        self._serve(columns)
         encoders = [encoder(self.tables.layout.types[self.relation][column]) for column in columns]
         stored: Iterable[tuple[Any, ...]] = converted(encoders, values) if any(encoders) else values
-        shown, names = ", ".join(f"r.{quote(column)}" for column in self.columns), [quote(self.columns[column]) for column in columns]
         if len(values) > FEW and columns:
-            same = " AND ".join(f"r.{name} = l.c{number}" for number, name in enumerate(names))
+            same = " AND ".join(f"r.{quote(self.columns[column])} = l.c{number}" for number, column in enumerate(columns))
             with self._listed(stored, len(columns)) as asked:
-                found = self.tables.execute(f"SELECT {shown} FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}")
+                found = self.tables.execute(f"SELECT {self.shown} FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}")
                 return set(self.tables.decoded(self.relation, found))
-        sql = f"SELECT {shown} FROM {self.table} AS r WHERE {' AND '.join(f'r.{name} = ?' for name in names) or 'true'}"
+        sql = self._with(columns)
         return {row for cells in stored for row in self.tables.decoded(self.relation, self.tables.execute(sql, tuple(cells)))}
+
+    def _serve(self, columns: tuple[int, ...]) -> None:
+        self.tables.serve([Search(self.held, frozenset(self.places[column] for column in columns))])
+
+    def _with(self, columns: tuple[int, ...]) -> str:
+        """The statement for the rows with given values in some columns."""
+        where = " AND ".join(f"r.{quote(self.columns[column])} = ?" for column in columns) or "true"
+        return f"SELECT {self.shown} FROM {self.table} AS r WHERE {where}"
 
     def twice(self, columns: tuple[int, ...]) -> Row | None:
         """Values that several rows have in their columns, if there are any."""
@@ -484,8 +504,10 @@ class Contents:
             stored = self.tables.encoded(self.relation, rows)
             return {row for row, cells in zip(rows, stored, strict=True) if execute(sql, cells).fetchone() is not None}
         listed = self._within(list(rows))
-        if not listed:
-            return set()
+        return self._listing(listed) if listed else set()
+
+    def _listing(self, listed: list[Row]) -> set[Row]:
+        """Those of the rows that the relation has, by way of a table that lists them."""
         same = " AND ".join(f"r.{quote(column)} = l.c{number}" for number, column in enumerate(self.columns))
         with self._listed(self.tables.encoded(self.relation, listed), self.width) as asked:
             found = self.tables.execute(f"SELECT l.rowid FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}").fetchall()
@@ -518,12 +540,23 @@ class Contents:
         stored = cells if encode is None else map(encode, cells)
         return [row for row, cell in zip(rows, stored, strict=True) if least <= cell <= greatest]
 
-    def prepare(self) -> Self:
-        """Makes what it takes to look up many rows at once: after a table is made, or dropped, SQLite compiles all statements anew."""
+    def prepare(self, key: tuple[int, ...] | None = None) -> Self:
+        """Makes what it takes to look up many rows at once, and rows by their key: after a table is made, or dropped, SQLite compiles all statements anew."""
         self.asked = f"{self.tables.layout.tables[self.relation]} asked {self.tables.label()}"
         self._make(quote(self.asked))
         self.tables.made.add(self.asked)
+        self.key = key
+        if key is not None:
+            self._serve(key)
         return self
+
+    def warm(self) -> None:
+        """Lets SQLite compile the statements that look up rows."""
+        self.tables.execute(self.sql, (None,) * self.width)
+        self.tables.execute(self.ends)
+        self._listing([])
+        if self.key is not None:
+            self.tables.execute(self._with(self.key), (None,) * len(self.key))
 
     def _make(self, table: str) -> None:
         self.tables.execute(f"CREATE TEMP TABLE {table} ({', '.join(f'c{number}' for number in range(self.width))})")

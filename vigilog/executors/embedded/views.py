@@ -54,11 +54,12 @@ class EmbeddedViews:
             stored, rows, Watch(report=report, max_rows=most), resident=True, connection=connection, kept=kept, functional=plan.functional
         )
         self.tables, self.stats = self.evaluation.tables, self.evaluation.stats
+        copies = plan.copies
+        self.contents = {name: self.tables.contents(name, copies.get(name)).prepare(plan.program.keys.get(name)) for name in rows}
         self.maintainer = Maintainer(plan, self.tables, kept, queries)
         self.asker = Asker(plan.asked, plan.tables, self.tables, self.maintainer.sizes)
         self.reasoner = Reasoner(plan.program, self.tables, self.maintainer.sizes)
-        copies = plan.copies
-        self.contents = {name: self.tables.contents(name, copies.get(name)).prepare() for name in rows}
+        self.warm()
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         return self.contents[relation].among(rows)
@@ -100,6 +101,14 @@ class EmbeddedViews:
     def rows(self, relation: str) -> Iterable[Row]:
         return self.evaluation.rows(relation)
 
+    def warm(self) -> None:
+        """Lets SQLite compile all statements of transactions, so that none waits for that."""
+        with self.tables.transaction(), self.tables.transaction():
+            self.maintainer.warm()
+            for contents in self.contents.values():
+                contents.warm()
+        self.tables.indexed = False
+
     def prepare(self, goal: Goal) -> None:
         self.asker.prepare(goal)
 
@@ -107,6 +116,8 @@ class EmbeddedViews:
         if self.tables.watch.report is not None:
             self.tables.watch.begin("answering")
         answers = self.asker.answers(goal)
+        if self.tables.indexed and not self.tables.connection.in_transaction:
+            self.warm()
         self.stats = Stats("embedded", derived=self.asker.derived, rounds=self.asker.rounds)
         return answers
 

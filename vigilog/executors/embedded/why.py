@@ -85,7 +85,7 @@ class Reasoner:
                 name: self.guards[name][0] if name in self.guards else name for name in self.program.relations if name not in self.derived
             }
             sources = {name: TableSource(held, self.tables.layout.tables[held]) for name, held in read.items()}
-            machine = DemandMachine(asked.program, asked.levels, self.tables, sources)
+            machine = DemandMachine(asked.program, asked.levels, self.tables, sources, aside=True)
             self.machines[relation] = machine, machine.plan([question], self.sizes), question
         return self.machines[relation]
 
