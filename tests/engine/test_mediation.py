@@ -13,8 +13,11 @@ from vigilog.core.errors import DataError, ProgramError, UsageError
 from vigilog.engine.database import Database
 from vigilog.engine.updates import overrides
 from vigilog.engine.watch import watch
+from vigilog.folder.durable import Durable
 from vigilog.folder.opening import open_program
+from vigilog.folder.verify import verify
 from vigilog.language.check import check
+from vigilog.mediators.view import Change
 
 OVERLAP = """
 .decl a(x: number) constrained
@@ -174,6 +177,19 @@ def test_a_data_folder_remembers_what_was_told(tmp_path: Path) -> None:
         assert [change.delta.plus for change in db.changes_of("a", 1)] == [{("x >= 3, x <= 4",)}]
 
 
+@pytest.mark.parametrize("by", ["reference", "embedded"])
+def test_a_data_folder_verifies_constrained_relations(tmp_path: Path, by: str) -> None:
+    with open_program(OVERLAP, {"n": [(x,) for x in range(10)]}, data=tmp_path) as db:
+        db.apply({"delete": {"a": [fact("x >= 3, x <= 4")]}})
+        db.apply({"insert": {"a": [fact("x >= 4, x <= 8")], "n": [[100]]}})
+        db.apply({"withdraw": [1]})  # type: ignore[dict-item]  # it names no relations
+        assert isinstance(db, Durable) and db.mediation is not None
+        found = verify(db, by)
+        assert not found.problems and {"view a", "changes of a since 0", "view c", "view c_n"} <= {*found.checked}
+        db.mediation.algorithm.change(Change({"a": {("update", 9): db.mediation.region_of("a", ["x = 50"])}}))
+        assert verify(db, by).problems == ["view a: x = 50 should not be there", "view c: x = 50 should not be there"]
+
+
 def test_rows_that_do_not_bound_a_relation_are_refused() -> None:
     text = ".decl d(x: number, y: number) constrained d(x, y) :- x < y. .decl m(x: number, y: number) .decl k(x: number) .output k k(x) :- m(x, y), d(x, y)."
     with pytest.raises(DataError, match="without bounds"):
@@ -188,6 +204,14 @@ def test_what_was_only_tried_is_forgotten_with_its_boxes() -> None:
         with pytest.raises(DataError):
             db.apply({**told, "insert": {"n": [["no number"]]}})
         assert db.apply(told) == tried
+
+
+def test_proofs_are_of_rows() -> None:
+    with Database(check(OVERLAP).program, {"n": [(1,)]}) as db:
+        with pytest.raises(DataError, match="proofs are of rows, and c is constrained"):
+            db.why("c(3)")
+        with pytest.raises(DataError, match="c is constrained"):
+            db.why_not("c(77)")
 
 
 TWICE = """

@@ -284,6 +284,18 @@ like(r.name) :- who(x), in(r, s:query("starting", x)).
         assert db.view("phone") == {("ann", 1)} and db.view("like") == {("ann",), ("bob",), ("eve",)}
 
 
+def test_a_proof_rests_on_calls(tmp_path: Path) -> None:
+    write(tmp_path, "csv", [("a", 1), ("b", 5)])
+    with opened(tmp_path, TYPED, {"n": [(5,)], "who": [("z",)]}) as db:
+        proof = db.why('high("b", 5)')
+        assert proof is not None
+        assert proof.rule == 'high(r.name, r.level) :- n(x), in(r, d:select_ge("t", "level", x)).'
+        assert [part.literal for part in proof.because] == ["n(5)", 'in((name = "b", level = 5), d:select_ge("t", "level", 5))']
+        (tmp_path / "t.csv").unlink()
+        absent = db.why('absent("z")')
+        assert absent is not None and [part.literal for part in absent.because] == ['who("z")', '!in(_, d:select_eq("t", "name", "z"))']
+
+
 STATED = """
 .domain s(kind=sql, url="sqlite:///PATH/t.db", query.heavy="SELECT name, w FROM t WHERE w > :over AND id >= :least AND born < :by")
 .function s:heavy(least: number, over: float, by: date) -> (name: symbol, w: float)

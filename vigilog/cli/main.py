@@ -318,10 +318,13 @@ def explain(
     strategy: StrategyOption = BY_FIT,
 ) -> None:
     """Shows what becomes of a program, as programs that parse again, or as SQL."""
-    from vigilog.explain.explain import explained
+    from vigilog.explain.explain import explained, supports
 
     if is_folder(program):
         with opened(program, None, strategy) as database:
+            if show is Show.supports:
+                print(supports(database))
+                return
             given, strategies = database.program, database.strategies
     else:
         given, strategies = checked(program).program, None

@@ -383,6 +383,13 @@ class Database:
         is_late = late is not None and relation in late.relations and relation not in self.program.relations
         return relation if is_late or relation in constrained else ""
 
+    def ensure_rows(self, goal: str) -> None:
+        """Raises DataError if a goal is an atom of a relation that has no rows in tables, so no proof rests on such."""
+        if relation := self.beside(goal):
+            constrained = relation in self.program.constrained
+            why = "is constrained: explain --show supports shows what its facts rest on" if constrained else "is deferred: ask for it"
+            raise DataError(f"proofs are of rows, and {relation} {why}", "why")
+
     def told_rows(self, name: str) -> set[Row]:
         """All rows of a relation whose changes are found: a view of the program, or one that only its conditions need."""
         with self.lock:
@@ -475,6 +482,7 @@ class Database:
 
     def why(self, goal: str) -> Proof | None:
         """A proof of an atom from base facts; None if it does not hold. If it has variables, their first values that hold are taken."""
+        self.ensure_rows(goal)
         with self.lock:
             asked = parse_atom(self.program, goal)
             answers = sorted_rows(self.views.answers(asked))
@@ -485,6 +493,7 @@ class Database:
 
         Below literals that fail because no rule gives them, the same for their rules, down to a `depth`.
         """
+        self.ensure_rows(goal)
         with self.lock:
             asked = parse_atom(self.program, goal)
             holds = any(True for _ in self.views.answers(asked))
@@ -496,9 +505,10 @@ class Database:
             return [proof and proof.rebuilt(self.stated_step) for proof in self.views.proofs(relation, rows)]
 
     def stated_step(self, step: Proof) -> Proof:
-        """A step from a row to the same row where it is stated is none."""
+        """A step from a row to the same row where it is stated is none; what a source has answered is told by the call."""
         stated = step.relation in self.homes and any(part.relation == self.homes[step.relation] != step.relation for part in step.because)
-        return replace(step, rule="", place="", because=()) if stated else step
+        step = replace(step, rule="", place="", because=()) if stated else step
+        return step if self.sources is None else self.sources.told(step)
 
     def broken(self, proof: Proof) -> Proof:
         """A proof that once held, with marks on what it rests on that does not hold any more."""

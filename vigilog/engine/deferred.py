@@ -25,7 +25,7 @@ class Atoms(Protocol):
 
 def deferred_program(whole: Program, declared: Mapping[str, Declaration]) -> Program | None:
     """The rules of deferred relations, over the relations of their atoms; None if there are none."""
-    said = whole.directed("deferred")
+    said = [one for one in whole.directed("deferred") if one.relation in declared]
     if not said:
         return None
     wanted = {name for one in said for name in (one.relation, one.option["atoms"])}

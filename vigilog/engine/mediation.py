@@ -80,13 +80,17 @@ class Mediation(Judge):
 
     def _begun(self) -> Algorithm:
         """The view, computed from what the tables have."""
+        return self._made(self._stated())
+
+    def _stated(self) -> Change:
+        """What the tables have."""
         change = Change()
         for relation in self.parts.read:
             change.stated[relation] = {row: [self._fact(relation, row)] for row in self.db.view(relation)}
         for relation, listed in self.parts.updates.items():
             self.updates[relation] = {row[0]: self._update(relation, row) for row in self.db.rows(listed)}  # type: ignore[misc]  # its id
             self._decide(change, relation)
-        return self._made(change)
+        return change
 
     def _made(self, change: Change) -> Algorithm:
         if self.deletion == "recompute":
@@ -212,6 +216,15 @@ class Mediation(Judge):
         return {relation: dict(known) for relation, known in self.updates.items()}
 
     # -- answers
+
+    def recomputed(self) -> Algorithm:
+        """The view as it follows from the tables by the plainest algorithm; nothing is changed."""
+        return Recomputed(self.program, Solver(), self._stated())
+
+    def region_of(self, relation: str, texts: Iterable[str]) -> list[Conjunction]:
+        """The region that texts of facts stand for."""
+        columns = self.parts.columns(relation)
+        return [part for text in texts for part in parsed_where(text, columns)]
 
     def anew(self) -> Mediation:
         """The facts as they follow from the tables, which may be in a state of the past just now."""

@@ -7,6 +7,7 @@ What rules newly ask for goes to the source in one batch, and the answers are a 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 from vigilog.core.delta import Delta
 from vigilog.core.effect import Effect
 from vigilog.core.errors import DataError, did_you_mean
+from vigilog.core.proofs import Proof
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.domains.domain import Domain, DomainError
@@ -26,8 +28,9 @@ from vigilog.engine.outcome import Judge
 from vigilog.engine.precedence import precedence, ready
 from vigilog.engine.transaction import Lookup, Transaction
 from vigilog.executors.views import Views
+from vigilog.language.printer import show_term
 from vigilog.language.program import Program
-from vigilog.language.syntax import Directive
+from vigilog.language.syntax import Atom, Constant, Directive, Negation, Term
 
 MANY = 10_000  # arguments of a Python function that are Spark's workers' to ask with, where Spark keeps the views
 MOST_ROUNDS = 1000  # in which answers lead to new questions, when a database is opened
@@ -121,6 +124,7 @@ class Sources(Judge):
         self.before = precedence(db.plain, {call.relation: call.demand for call in calls})
         self._open: dict[str, Delta] = {}  # of each call what rules ask for differently, and was not looked at yet
         self.domains = domains_of(db.program)
+        self._by_relation = {call.relation: call for call in calls}
         self.made: int = before.made if before else 0  # calls, since the database was opened
         self.read: dict[str, Read] = dict(before.read) if before else {}
         self._marks: dict[str, Read] = {}  # what the transaction under way has found out
@@ -179,6 +183,31 @@ class Sources(Judge):
             "insert": {name: rows for name, rows in inserted.items() if rows},
         }
         return {operation: told for operation, told in found.items() if told} or None
+
+    # -- what proofs rest on
+
+    def told(self, step: Proof) -> Proof:
+        """A step of a proof, in which an answer is the call that gave it."""
+        match step.asked:
+            case _ if step.row is not None and not step.rule and step.relation in self._by_relation:
+                types = self.db.program.relations[step.relation].types
+                cells = [Constant(value, type_) for value, type_ in zip(step.row, types, strict=True)]
+                return replace(step, literal=self._told(step.relation, cells))
+            case Negation(literal=Atom(relation=relation, args=args)) if relation in self._by_relation:
+                return replace(step, literal=f"!{self._told(relation, args)}")
+            case _:
+                return step
+
+    def _told(self, relation: str, args: Sequence[Term]) -> str:
+        call, texts = self._by_relation[relation], list(map(show_term, args))
+        given = ", ".join([*(json.dumps(text, ensure_ascii=False) for text in call.fixed), *texts[: call.arity]])
+        columns = self.db.program.relations[relation].columns[call.arity :]
+        results = dict(zip(columns, texts[call.arity :], strict=True))
+        if {*results.values()} == {"_"} or not results:
+            said = "_"
+        else:
+            said = results["value"] if columns == ("value",) else f"({', '.join(f'{column} = {cell}' for column, cell in results.items())})"
+        return f"in({said}, {call.domain}:{call.function}({given}))"
 
     # -- a refresh
 

@@ -81,7 +81,12 @@ def explained(program: Program, show: Show, view: str | None, engine: str, strat
 def _supports(program: Program) -> str:
     """The atoms of constrained relations, over the facts that the program states."""
     with Database(program, {}) as database:
-        return database.mediation.supports() if database.mediation else "// no relation is constrained"
+        return supports(database)
+
+
+def supports(database: Database) -> str:
+    """The atoms of constrained relations of a database."""
+    return database.mediation.supports() if database.mediation else "// no relation is constrained"
 
 
 def _sections(sections: Sequence[Section], *notes: str) -> str:

@@ -20,6 +20,10 @@ from vigilog.core.values import Row
 from vigilog.executors import growing
 from vigilog.executors.watch import Watch
 from vigilog.language.program import Program
+from vigilog.mediators.canonical import canonical
+from vigilog.mediators.facts import where
+from vigilog.mediators.regions import Region, common, minus
+from vigilog.mediators.solver import Solver
 from vigilog.rewriting.maintenance.turning import states
 from vigilog.rewriting.program.relevant import relevant
 from vigilog.store.file import explained
@@ -85,6 +89,7 @@ def verify(db: Durable, by: str = "auto") -> Verified:
             _check_base(db, found, name, base[name])
     if base.keys() == db.homes.keys():
         _check_views(db, found, base)
+        _check_constrained(db, found)
     return found
 
 
@@ -148,7 +153,7 @@ def _check_base(db: Durable, found: Verified, name: str, rows: set[Row]) -> None
 
 
 def _check_views(db: Durable, found: Verified, base: Rows) -> None:
-    near = [name for name in db.outputs if not db.store.is_far(name)]  # nothing is kept for queries
+    near = [name for name in db.outputs if not db.store.is_far(name) and name not in db.program.constrained]  # nothing is kept for queries
     stored = sorted([*db.resident.plan.kept, *db.resident.plan.beside])
     if db.large:
         with found.checking("views on Spark", db):
@@ -185,6 +190,36 @@ def _follow(found: Verified, view: str, rows: set[Row], delta: Delta) -> None:
         found.problems.append(f"changes of {view}: one of them does not fit what came before")
     rows -= delta.minus
     rows |= delta.plus
+
+
+def _check_constrained(db: Durable, found: Verified) -> None:
+    """Of constrained relations instances are compared: the same ones may be told by other facts."""
+    mediation = db.mediation
+    if mediation is None:
+        return
+    right = mediation.recomputed()
+    for name in mediation.parts.updates:
+        with found.checking(f"view {name}", db):
+            if wrong := _apart(mediation.algorithm.region(name), right.region(name), mediation.solver):
+                found.problems.append(f"view {name}: {wrong}")
+        if name not in db.outputs:
+            continue
+        with found.checking(f"changes of {name} since {db.oldest}", db):
+            now = mediation.region_of(name, (text for (text,) in db.view(name, db.oldest)))  # type: ignore[misc]  # texts
+            for tx, view, delta in db.changes(db.oldest):
+                if view == name:
+                    plus, gone = (mediation.region_of(name, [text for (text,) in side]) for side in (delta.plus, delta.minus))  # type: ignore[misc]
+                    if minus(gone, now, mediation.solver) or common(plus, now, mediation.solver):
+                        found.problems.append(f"changes of {name}: that of transaction {tx} does not fit what came before")
+                    now = [*minus(now, gone, mediation.solver), *plus]
+            if wrong := _apart(now, right.region(name), mediation.solver):
+                found.problems.append(f"changes of {name} since {db.oldest}: {wrong}")
+
+
+def _apart(kept: Region, right: Region, solver: Solver) -> str:
+    """What one region has and the other has not, as facts."""
+    sides = [(minus(kept, right, solver), "should not be there"), (minus(right, kept, solver), "should be there")]
+    return ", ".join(f"{_listed(frozenset(map(where, canonical(side, solver))))} {what}" for side, what in sides if side)
 
 
 Before = Callable[[dict[str, Delta], list[str]], Rows]  # from net changes of the base since then, and names, to their rows then

@@ -178,7 +178,7 @@ class _Calls:
         heads = set[str]().union(*map(names, rule.heads))
         body, calls = self._taken(rule.body, rows, heads)
         self._demand(rule, body, calls, ())
-        found = replace(rule, body=_substituted(body, calls))
+        found = replace(rule, body=_substituted(body, calls), origin=rule.source if calls else rule.origin)
         for variable in variables(found, into_aggregates=True):
             if variable.name in rows:
                 hint = f"name its fields, like {variable.name}.{rows[variable.name][0]}"

@@ -81,7 +81,9 @@ class _Taken:
 
     def apart(self) -> Mediated:
         program = self.program
-        places = {id(rule): number for number, rule in enumerate(program.rules, 1)}
+        asking = {call.option["demand"] for call in program.directed("call")}
+        written = (rule for rule in program.rules if rule.heads[0].relation not in asking)
+        places = {id(rule.source): number for number, rule in enumerate(written, 1)}
         mine = tuple(rule for rule in program.rules if any(head.relation in self.constrained for head in rule.heads))
         self._check(mine)
         clauses = [self._clause(rule, places[id(rule.source)]) for rule in normalize(program.with_rules(mine)).rules]
