@@ -129,6 +129,37 @@ def test_an_alert_is_followed_on_the_command_line(stock: Served) -> None:
     assert json.loads(bound.stdout)["views"]["more"]["plus"] == [["pin", 1]]
 
 
+TIMED = """
+.decl stock(item: symbol, n: number)
+.key stock(item)
+.decl low(item: symbol, n: number)
+low(i, n) :- stock(i, n), n < 4.
+.alert low(name=late, key=item, for=3600)
+.alert low(name=long, key=item, keep=3600)
+.alert low(key=item, keep=3600, for=3600)
+"""
+
+
+@pytest.mark.apart
+def test_a_first_answer_is_what_was_reported(serve: Serve) -> None:
+    """And not what holds, where that still waits: nobody would be told that it has ceased."""
+    timed = serve(program=TIMED)
+    with connect(timed.url) as client:
+        client.tell(rows(("nut", 3), ("pin", 1)))
+        client.tell(rows(("pin", 9)))
+        for restarted in (False, True):
+            if restarted:
+                timed.kill()
+                timed.start()
+            for name, found in (("late", set()), ("long", {("nut", 3), ("pin", 1)}), ("low", set())):
+                with client.alerts(name) as alerts:
+                    first = next(alerts)
+                    assert isinstance(first, Snapshot) and first.rows == found
+        with client.alerts("long", bind={"item": "pin"}) as alerts:
+            first = next(alerts)
+            assert isinstance(first, Snapshot) and first.rows == {("pin", 1)}
+
+
 VIOLATED = STOCK + 'stock("gone", -5).\n'
 
 

@@ -21,7 +21,7 @@ from vigilog.core.extras import SPARK
 from vigilog.core.proofs import Proof
 from vigilog.core.reports import ALERT, CEASED
 from vigilog.core.reports import Report as AlertReport
-from vigilog.core.values import Row, Type, Value
+from vigilog.core.values import Row, Type, Value, sorted_rows
 from vigilog.core.whynot import WhyNot
 from vigilog.engine.asking import Trying
 from vigilog.engine.changes import ViewChange
@@ -227,6 +227,13 @@ class Durable(FileDatabase):
         """Somebody has seen what an alert says of a row, or of a key: sinks and callables are silent about that key until it ceases. Gives the key. Raises DataError if nothing is reported of it now."""
         with self.lock, damage(self.file.path), self.writing():
             return self.book.notes.ack(alert, row, self.clock(), self._reported)
+
+    def holding(self, alert: Alert) -> list[Row]:
+        """The rows of an alert's keys that hold as far as it was reported: what waits is as it was before."""
+        with self.lock, damage(self.file.path):
+            held = {key: waiting.report for (name, key), waiting in self.waiting.items() if name == alert.name}
+            now = (row for row in self.told_rows(alert.relation) if tuple([row[place] for place in alert.key]) not in held)
+            return sorted_rows({*now, *(report.row for report in held.values() if report.state == CEASED)})
 
     def _reported(self, alert: Alert, key: Row) -> bool:
         """Whether what is told of a key is that it holds."""

@@ -10,6 +10,7 @@ from typing import Any
 from vigilog.core.rows import json_rows
 from vigilog.core.values import Row
 from vigilog.folder.durable import Durable
+from vigilog.language.conditions import Alert
 from vigilog.protocol.messages import write
 from vigilog.service.limits import Limits
 from vigilog.service.slices import Channel, Part
@@ -54,6 +55,8 @@ def first_answer(db: Durable, channel: Channel, limits: Limits, manner: Manner =
     """What a channel holds now, perhaps with rows as objects. Takes its time, and nobody else's."""
     if any(shape.constrained for shape in channel.shapes.values()):
         return _with_facts(db, channel, limits, manner)
+    if channel.reporting and (alert := db.conditions.named.get(channel.parts[0].label)) is not None and alert.timed:
+        return _reported(db, alert, channel, limits, manner)
     questions = [(part.relation, typed(db, part)) for part in channel.parts]
     with db.reading(*questions, allowance=limits.answer) as state:
         answer = Answer(state.tx, state.log.digest(state.tx))
@@ -69,6 +72,17 @@ def first_answer(db: Durable, channel: Channel, limits: Limits, manner: Manner =
         except BaseException:
             answer.close()
             raise
+    return answer
+
+
+def _reported(db: Durable, alert: Alert, channel: Channel, limits: Limits, manner: Manner) -> Answer:
+    """What an alert has reported to hold, where that is not what holds now. What waits is in memory alone, so nobody writes while it is looked at."""
+    with db.lock:
+        answer, found = Answer(db.tx, db.book.log.digest(db.tx)), db.holding(alert)
+    (part,) = channel.parts
+    rows = part.of(json_rows(db.program.relations[part.relation].types, found))
+    for start in range(0, len(rows) or 1, limits.part):
+        answer.add(part.label, channel.shapes[part.label].told(rows[start : start + limits.part], manner))
     return answer
 
 
