@@ -22,6 +22,7 @@ NOTES = (
     "on Spark in the session of the Spark executor, with a semi-naive loop for recursion.",
     "*By hand* is a program in SQL on SQLite that can maintain this one view only: delete and rederive for the closure, exact changes without a stored view for the join, touched groups for the summary.",
     "A slow contender stops after the pair of transactions in which the cap is reached: it has fewer changes, the same first ones.",
+    "*First* is the longer of the first two transactions, *÷ later* how many times as long as the same one later, when it is applied again.",
     "CPU ms are the process's own, on all cores, in the median: on a busy machine they say more than the clock.",
     "*Derived*, *statements* and *rounds* are what Vigilog tells of a transaction, in the median. *DuckDB ÷* says how many times as fast as DuckDB a contender is.",
     "All contenders gave the same first answers and, change for change, the same rows, or this page would not be here.",

@@ -27,6 +27,7 @@ class Measured:
     series: str
     rows: int
     first: list[float] = field(default_factory=list)
+    colder: list[float] = field(default_factory=list)  # how many times as long as later the first ones took
     times: list[float] = field(default_factory=list)
     used: list[float] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
@@ -164,6 +165,8 @@ def _keep(workload: Workload, contender: Contender, event: dict[str, Any], resul
     key = (workload.name, event["name"], contender.name)
     measured = results.measured.setdefault(key, Measured(workload, contender, event["name"], event["rows"]))
     measured.first.append(max(event["first"], default=0.0))
+    if event["later"]:
+        measured.colder.append(max(first / later for first, later in zip(event["first"], event["later"], strict=True)))
     measured.times += event["ms"]
     measured.used += event["cpu"]
     measured.costs += event["costs"]

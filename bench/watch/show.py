@@ -16,6 +16,7 @@ from bench.watch.workloads import Workload
 COLUMNS = (
     "contender",
     "first ms",
+    "÷ later",
     "p50 ms",
     "p95 ms",
     "CPU ms",
@@ -53,6 +54,7 @@ def _row(one: Measured, all_: Sequence[Measured]) -> tuple[str, ...]:
     return (
         one.contender.title,
         _ms(median(one.first)),
+        f"{number(median(one.colder))}×" if one.colder else "",
         _ms(one.p50),
         _ms(one.p95),
         "" if one.cpu is None else _ms(one.cpu),
@@ -82,6 +84,7 @@ def data(results: Results) -> list[dict[str, Any]]:
             "contender": measured.contender.name,
             "rows": measured.rows,
             "first_ms": round(median(measured.first), 4),
+            "first_by_later": round(median(measured.colder), 2) if measured.colder else None,
             "p50_ms": round(measured.p50, 4),
             "p95_ms": round(measured.p95, 4),
             "cpu_ms": None if measured.cpu is None else round(measured.cpu, 4),
