@@ -236,8 +236,10 @@ def _ordered(literals: list[syntax.Literal]) -> tuple[syntax.Literal, ...]:
                 return True
             case syntax.Builtin():
                 return decidable(literal, lambda term: needs(term, scope) <= bound)
-            case _:
+            case syntax.Negation() | syntax.Truth() | syntax.Disjunction() | syntax.SetOf():
                 return needs_of(literal, scope) <= bound
+            case _:
+                assert_never(literal)
 
     def led_to(literal: syntax.Literal) -> bool:
         if not isinstance(literal, syntax.Atom) or not literal.args:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import assert_never
 
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
@@ -120,8 +121,10 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
                 return replace(literal, literal=inner)
             case syntax.Disjunction():
                 return replace(literal, branches=tuple(tuple(map(said, branch)) for branch in literal.branches))
-            case _:
+            case syntax.Atom() | syntax.Builtin() | syntax.Truth() | syntax.SetOf():
                 return map_terms(literal, inside)
+            case _:
+                assert_never(literal)
 
     def inside(term: syntax.Term) -> syntax.Term:
         match term:
@@ -129,8 +132,10 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
                 return replace(term, body=tuple(map(said, term.body)))
             case syntax.Functor():
                 return replace(term, args=tuple(map(inside, term.args)))
-            case _:
+            case syntax.Variable() | syntax.Wildcard() | syntax.Constant():
                 return term
+            case _:
+                assert_never(term)
 
     if not any(isinstance(term, syntax.Functor) and term.name in (*ARITHMETIC, *ORDER) for term in _all_terms(rule)):
         return rule
@@ -221,8 +226,10 @@ class _Calls:
                     hint = "name the part with the call as a relation of its own"
                     message = "a call stands in in(x, d:f(…)) or !in(x, d:f(…)), in a rule or an aggregate"
                     self.findings.error("unsupported", message, literal.span, hint=hint)
-                case _:
+                case syntax.Atom() | syntax.Negation() | syntax.Builtin() | syntax.Truth() | syntax.Disjunction() | syntax.SetOf():
                     pass
+                case _:
+                    assert_never(literal)
         return flat, calls
 
     def _inside(self, literal: syntax.Literal, rows: dict[str, tuple[str, ...]], mentioned: set[str]) -> Inside:
@@ -241,8 +248,10 @@ class _Calls:
                     return replace(term, body=_substituted(body, calls))
                 case syntax.Functor():
                     return replace(term, args=tuple(map(taken, term.args)))
-                case _:
+                case syntax.Variable() | syntax.Wildcard() | syntax.Constant() | syntax.Aggregate():
                     return term
+                case _:
+                    assert_never(term)
 
         found = map_terms(literal, taken)
         return Inside(found, tuple(bodies), wants)
@@ -275,8 +284,10 @@ class _Calls:
                 flat = self._spread(atom, rows)
                 assert isinstance(flat, syntax.Atom), "it stays what it is"
                 return replace(literal, literal=flat)
-            case _:
+            case syntax.Atom() | syntax.Negation() | syntax.Builtin() | syntax.Truth() | syntax.Disjunction() | syntax.SetOf():
                 return literal
+            case _:
+                assert_never(literal)
 
     def _flat(self, call: syntax.Functor, rows: dict[str, tuple[str, ...]]) -> tuple[syntax.Term, ...]:
         domain = call.name.partition(":")[0]

@@ -8,14 +8,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, assert_never
 
 from vigilog.core.errors import DataError
 from vigilog.core.sets import Set
 from vigilog.core.values import Row, Value
 from vigilog.language.classes import loaded
 from vigilog.language.parts import names
-from vigilog.language.syntax import Atom, Builtin, Constant, Definition, Disjunction, Functor, Literal, Rule, Variable
+from vigilog.language.syntax import (
+    Aggregate,
+    Atom,
+    Builtin,
+    Constant,
+    Definition,
+    Disjunction,
+    Functor,
+    Literal,
+    Negation,
+    Rule,
+    SetOf,
+    Truth,
+    Variable,
+    Wildcard,
+)
 
 TRIED = 1_000
 _met: Counter[Definition] = Counter()
@@ -44,8 +59,10 @@ def is_empty(rule: Rule) -> bool:
             return not collected
         case Functor(name="{}", args=()):
             return True
-        case _:
+        case Variable() | Wildcard() | Constant() | Functor() | Aggregate():
             return False
+        case _:
+            assert_never(rule.head.args[0])
 
 
 def step_of(rule: Rule) -> tuple[Any, Variable] | None:
@@ -97,8 +114,10 @@ def _called(definition: Definition, literal: Literal) -> Literal:
         case Disjunction():
             ways = (tuple(_called(definition, part) for part in branch) for branch in literal.branches)
             return Disjunction(tuple(ways), literal.span)
-        case _:
+        case Atom() | Negation() | Builtin() | Truth() | SetOf():
             return literal
+        case _:
+            assert_never(literal)
 
 
 def _name(rule: Rule) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice, product
+from typing import assert_never
 
 from vigilog.core.errors import Findings
 from vigilog.core.spans import Span
@@ -91,8 +92,10 @@ class _Rule:
                 case syntax.Builtin(op="="):
                     if any(literal is left for left in equalities):
                         self.free(literal, literal, literal.span)
-                case _:
+                case syntax.Builtin() | syntax.Negation() | syntax.Truth() | syntax.Disjunction() | syntax.SetOf():
                     self.free(literal, literal, literal.span)
+                case _:
+                    assert_never(literal)
         for head in self.heads:
             self.headed(head)
 
@@ -149,8 +152,10 @@ class _Rule:
                     if self.values(part):
                         self.kept(part)
                 return op
-            case _:
+            case syntax.Functor() | syntax.Wildcard() | syntax.Constant() | syntax.Aggregate():
                 pass
+            case _:
+                assert_never(term)
         worse = "smaller" if op == "min" else "larger"
         hint = "add what is unsigned, or at least 0" if op == "min" else "subtract what is unsigned, or at least 0"
         raise _Doubt(f"{show_term(term)} may grow {worse} along the recursion", term.span, hint)

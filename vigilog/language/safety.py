@@ -43,8 +43,10 @@ def _without_values(body: tuple[syntax.Literal, ...], constrained: Collection[st
                 return syntax.Negation(literal, literal.span)
             case syntax.Disjunction():
                 return replace(literal, branches=tuple(tuple(map(changed, branch)) for branch in literal.branches))
-            case _:
+            case syntax.Atom() | syntax.Negation() | syntax.Builtin() | syntax.Truth() | syntax.SetOf():
                 return literal
+            case _:
+                assert_never(literal)
 
     return tuple(map(changed, body))
 

@@ -153,8 +153,10 @@ def matched(term: syntax.Term, cell: Value, binding: Binding, state: State, scop
             for arg, part in zip(term.args, cell, strict=True):
                 extended = None if extended is None else matched(arg, part, extended, state, scope)
             return extended
-        case _:
+        case syntax.Variable() | syntax.Constant() | syntax.Functor() | syntax.Wildcard() | syntax.Aggregate():
             return binding if value(term, binding, state, scope) == cell else None
+        case _:
+            assert_never(term)
 
 
 def refuted(literal: syntax.Atom | syntax.Builtin, binding: Binding, state: State, scope: set[str]) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, product
 from math import prod
+from typing import assert_never
 
 from vigilog.core.errors import DataError, ProgramError
 from vigilog.core.values import Row, Type
 from vigilog.language.parser import parse
 from vigilog.language.parts import rename_literal
 from vigilog.language.printer import show_body, show_term
-from vigilog.language.syntax import Atom, Constant, Functor, Rule, Variable
+from vigilog.language.syntax import Aggregate, Atom, Constant, Functor, Rule, Variable, Wildcard
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.facts import parsed_where
 from vigilog.mediators.regions import Region, common, minus
@@ -49,8 +50,10 @@ def wanted(rule: Rule, columns: Mapping[str, Type]) -> list[Conjunction]:
                 seen.setdefault(arg.name, column)
             case Constant() | Functor():
                 parts.append(f"{column} = {show_term(arg)}")
-            case _:
+            case Wildcard() | Aggregate():
                 pass
+            case _:
+                assert_never(arg)
     if rule.body:
         named = {name: Variable(column) for name, column in seen.items()}
         parts.append(show_body(tuple(rename_literal(literal, named) for literal in rule.body)))

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from vigilog.core.runs import Runs, axis
 from vigilog.core.values import Type
 from vigilog.language.functors import apply
-from vigilog.language.syntax import Constant, Functor, Term, Variable
+from vigilog.language.syntax import Aggregate, Constant, Functor, Term, Variable, Wildcard
 from vigilog.mediators.tests import Computed, Linear, Test, linear
 
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -106,8 +107,10 @@ def form(term: Term) -> Form | None:
             if any(part is None for part in parts):
                 return None
             return _guarded(_computed(term, [part for part in parts if part is not None]), _type(term))
-        case _:
+        case Functor() | Wildcard() | Aggregate():
             return None
+        case _:
+            assert_never(term)
 
 
 def _computed(term: Functor, parts: list[Form]) -> Form:

@@ -11,9 +11,10 @@ A conjunction holds wherever another does if its atoms become some of the other'
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import assert_never
 
 from vigilog.language.parts import names
-from vigilog.language.syntax import Atom, Literal, Term, Variable, Wildcard
+from vigilog.language.syntax import Aggregate, Atom, Constant, Functor, Literal, Term, Variable, Wildcard
 
 
 def maps(one: Sequence[Literal], own: Collection[str], other: Sequence[Literal]) -> bool:
@@ -57,8 +58,10 @@ def _value(term: Term) -> object:
             return ("variable", term.name)
         case Wildcard():
             return ("any", id(term))
-        case _:
+        case Constant() | Functor() | Aggregate():
             return term
+        case _:
+            assert_never(term)
 
 
 def joined(atoms: Sequence[Atom], own: Collection[str]) -> list[list[Atom]]:
