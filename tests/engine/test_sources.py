@@ -284,6 +284,19 @@ like(r.name) :- who(x), in(r, s:query("starting", x)).
         assert db.view("phone") == {("ann", 1)} and db.view("like") == {("ann",), ("bob",), ("eve",)}
 
 
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    write(tmp_path, "csv", [("a", 1)])
+    with opened(tmp_path, TYPED, {"n": [], "who": []}) as db:
+        unknown, nothing = lines(db, {"refresh": ["dd"]}, {"withdraw": [1]})
+        assert (unknown["error"]["code"], unknown["error"]["message"]) == ("absent", "there is no domain dd (did you mean d?)")
+        assert nothing["error"]["code"] == "absent" and "no update to withdraw" in nothing["error"]["message"]
+        with pytest.raises(ProgramError, match="calls no domain"):
+            db.ask('who(x), in(r, d:select_eq("t", "name", x))')
+        assert db.ask("in(z, arith:plus(1, 2)), in(z, arith:less(4))") == [(3,)]
+    with Database(check(".decl p(x: number)").program, {}) as db:
+        assert [line["error"]["code"] for line in lines(db, {"refresh": ["d"]}, {"withdraw": [1]})] == ["absent", "absent"]
+
+
 def test_a_proof_rests_on_calls(tmp_path: Path) -> None:
     write(tmp_path, "csv", [("a", 1), ("b", 5)])
     with opened(tmp_path, TYPED, {"n": [(5,)], "who": [("z",)]}) as db:

@@ -236,6 +236,10 @@ class Database:
 
     def _told(self, transaction: Transaction) -> Transaction:
         """The transaction as the tables take it."""
+        if self.sources is None and "refresh" in transaction:
+            raise DataError("the program states no domain that could be asked anew", "absent")
+        if not self.extension.updates and "withdraw" in transaction:
+            raise DataError("the program has no relation that is updatable or constrained, so there is no update to withdraw", "absent")
         if not self.extension.hidden:
             return transaction
         from vigilog.engine.updates import translated

@@ -220,7 +220,7 @@ class Sources(Judge):
         for name in dict.fromkeys(domains):
             if name not in self.domains:
                 hint = did_you_mean(name, self.domains) or f"there are {', '.join(self.domains) or 'none'}"
-                raise DataError(f"there is no domain {name} ({hint})", "domain")
+                raise DataError(f"there is no domain {name} ({hint})", "absent")
             for call, now, before in self._news(name):
                 deleted[call.relation] = self._json(call.relation, before - now)
                 inserted[call.relation] = self._json(call.relation, now - before)

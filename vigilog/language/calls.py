@@ -91,7 +91,7 @@ def with_places(program: Program, facts: Path, beside: Path) -> Program:
 def with_calls(program: Program, findings: Findings) -> Program:
     """The program without calls; as it is, if there are none."""
     program = program.with_rules(tuple(_with_arithmetic(rule) for rule in program.rules))
-    if not any(_is_call(term) for rule in program.rules for term in _all_terms(rule)):
+    if not any(is_call(term) for rule in program.rules for term in all_terms(rule)):
         return program
     return _Calls(program, findings).resolved()
 
@@ -137,17 +137,21 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
             case _:
                 assert_never(term)
 
-    if not any(isinstance(term, syntax.Functor) and term.name in (*ARITHMETIC, *ORDER) for term in _all_terms(rule)):
+    if not any(map(is_arithmetic, all_terms(rule))):
         return rule
     return replace(rule, body=tuple(map(said, rule.body)))
 
 
-def _all_terms(rule: syntax.Rule) -> Iterator[syntax.Term]:
+def all_terms(rule: syntax.Rule) -> Iterator[syntax.Term]:
     for term in terms(rule):
         yield from subterms(term, into_aggregates=True)
 
 
-def _is_call(term: syntax.Term) -> bool:
+def is_arithmetic(term: syntax.Term) -> bool:
+    return isinstance(term, syntax.Functor) and (term.name in ARITHMETIC or term.name in ORDER)
+
+
+def is_call(term: syntax.Term) -> bool:
     return isinstance(term, syntax.Functor) and ":" in term.name
 
 
@@ -198,7 +202,7 @@ class _Calls:
         rows: dict[str, tuple[str, ...]] = {}
         for literal in _all_literals(rule.body):
             match literal:
-                case syntax.Atom(relation="in", args=(syntax.Variable(name=name), syntax.Functor() as call)) if _is_call(call):
+                case syntax.Atom(relation="in", args=(syntax.Variable(name=name), syntax.Functor() as call)) if is_call(call):
                     signature = self._function(call)[2]
                     if signature.row:
                         rows[name] = tuple(field for field, _ in signature.results)
@@ -216,9 +220,9 @@ class _Calls:
         calls: Calls = {}
         for index, literal in enumerate(flat):
             match literal:
-                case syntax.Atom(relation="in", args=(result, syntax.Functor() as call)) if _is_call(call):
+                case syntax.Atom(relation="in", args=(result, syntax.Functor() as call)) if is_call(call):
                     calls[index] = self._call(call, result, mentioned, negated=False)
-                case syntax.Negation(literal=syntax.Atom(relation="in", args=(result, syntax.Functor() as call))) if _is_call(call):
+                case syntax.Negation(literal=syntax.Atom(relation="in", args=(result, syntax.Functor() as call))) if is_call(call):
                     calls[index] = self._call(call, result, mentioned, negated=True)
                 case syntax.Atom() | syntax.Builtin() if any(_has_calls(part.body) for part in aggregates(literal)):
                     calls[index] = self._inside(literal, rows, mentioned)
@@ -278,9 +282,9 @@ class _Calls:
     def _spread(self, literal: syntax.Literal, rows: dict[str, tuple[str, ...]]) -> syntax.Literal:
         """A call whose arguments are single values: in the place of each row that it takes stand that row's fields."""
         match literal:
-            case syntax.Atom(relation="in", args=(result, syntax.Functor() as call)) if _is_call(call):
+            case syntax.Atom(relation="in", args=(result, syntax.Functor() as call)) if is_call(call):
                 return replace(literal, args=(result, replace(call, args=self._flat(call, rows))))
-            case syntax.Negation(literal=syntax.Atom(relation="in", args=(_, syntax.Functor() as call)) as atom) if _is_call(call):
+            case syntax.Negation(literal=syntax.Atom(relation="in", args=(_, syntax.Functor() as call)) as atom) if is_call(call):
                 flat = self._spread(atom, rows)
                 assert isinstance(flat, syntax.Atom), "it stays what it is"
                 return replace(literal, literal=flat)
@@ -502,7 +506,7 @@ class _Calls:
 
 
 def _has_calls(literals: tuple[syntax.Literal, ...]) -> bool:
-    return any(_is_call(inner) for literal in literals for term in terms(literal) for inner in subterms(term, into_aggregates=True))
+    return any(is_call(inner) for literal in literals for term in terms(literal) for inner in subterms(term, into_aggregates=True))
 
 
 def _all_literals(body: tuple[syntax.Literal, ...]) -> Iterator[syntax.Literal]:

@@ -2,7 +2,8 @@
 
 A goal is an atom, or a body as a rule has it. Its answers are the atom's rows, or the values of the body's variables, less those that only one way of a disjunction has.
 
->>> from vigilog.language.check import check
+>>> from vigilog.language.calls import all_terms, is_arithmetic, is_call
+from vigilog.language.check import check
 >>> from vigilog.language.printer import show_statement
 >>> program = check('.decl edge(x: symbol, y: symbol) .input edge').program
 >>> goal = parse_goal(program, 'edge("a", y)')
@@ -24,6 +25,7 @@ from itertools import count
 from vigilog.core.errors import DataError, Finding, ProgramError
 from vigilog.core.spans import Span
 from vigilog.core.values import Value
+from vigilog.language.calls import all_terms, is_arithmetic, is_call
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.parts import names, variables
@@ -84,10 +86,11 @@ def of_one_atom(goal: Goal) -> Goal:
 def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None = None) -> Goal:
     """The goal that asks for the rows of a relation, all or those with some values in some columns.
 
-    >>> from vigilog.language.check import check
-    >>> from vigilog.language.printer import show_statement
-    >>> show_statement(goal_of(check('.decl edge(x: symbol, y: symbol)').program, "edge", {0: "a"}).rule)
-    'answer("a", c1) :- edge("a", c1).'
+        >>> from vigilog.language.calls import all_terms, is_arithmetic, is_call
+    from vigilog.language.check import check
+        >>> from vigilog.language.printer import show_statement
+        >>> show_statement(goal_of(check('.decl edge(x: symbol, y: symbol)').program, "edge", {0: "a"}).rule)
+        'answer("a", c1) :- edge("a", c1).'
     """
     declaration, name, known = program.relations[relation], _unused("answer", program), bound or {}
     args = tuple(
@@ -100,12 +103,13 @@ def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None =
 def goal_of_body(program: Program, body: tuple[Literal, ...], shown: Sequence[Variable]) -> Goal:
     """The goal that asks for the values of some variables for which typed literals hold.
 
-    >>> from vigilog.language.check import check
-    >>> from vigilog.language.printer import show_statement
-    >>> program = check('.decl edge(x: symbol, y: symbol) .decl p(x: symbol) p(y) :- edge("a", y), !edge(y, "a").').program
-    >>> body = program.rules[0].body
-    >>> show_statement(goal_of_body(program, body, list(variables(body[0]))).rule)
-    'answer(y) :- edge("a", y), !edge(y, "a").'
+        >>> from vigilog.language.calls import all_terms, is_arithmetic, is_call
+    from vigilog.language.check import check
+        >>> from vigilog.language.printer import show_statement
+        >>> program = check('.decl edge(x: symbol, y: symbol) .decl p(x: symbol) p(y) :- edge("a", y), !edge(y, "a").').program
+        >>> body = program.rules[0].body
+        >>> show_statement(goal_of_body(program, body, list(variables(body[0]))).rule)
+        'answer(y) :- edge("a", y), !edge(y, "a").'
     """
     name = _unused("answer", program)
     return Goal(Rule((Atom(name, tuple(shown)),), body), Declaration(name, tuple(map(_attribute, shown))))
@@ -117,6 +121,11 @@ def _body(text: str) -> tuple[Literal, ...]:
     if len(parsed.rules) != 1 or parsed.declarations or parsed.directives or parsed.types or parsed.aggregates:
         raise ProgramError([Finding("syntax", "a goal is one atom, or several literals with commas", Span("goal", 2, 1, 2, 2))], text)
     body = parsed.rules[0].body
+    if call := next((one for one in all_terms(parsed.rules[0]) if is_call(one) and not is_arithmetic(one)), None):
+        hint = "ask for a relation whose rule has the call"
+        raise ProgramError(
+            [Finding("unsupported", "a goal is answered from what is there, and calls no domain", call.span, hint=hint)], text
+        )
     if len(body) == 1 and isinstance(body[0], Atom):
         atom = body[0]
         fresh = (f"c{number}" for number in count(1) if f"c{number}" not in names(atom))
