@@ -30,5 +30,5 @@ def test_spark_dies_in_every_stage(tmp_path: Path) -> None:
     for death in deaths:
         assert death["told"].startswith("spark: Spark's process has ended"), death
         assert death["changed"] == 0, death
-    assert last == {"problems": []}
+    assert last == {"prepared": True, "problems": []}
     assert done.stderr == "", "neither Java nor Python has more to say"

@@ -58,6 +58,11 @@ class Beginning:
             views.apply(changes)
         return views
 
+    @property
+    def lost(self) -> bool:
+        """Whether it could not be made, or its session has ended."""
+        return self.made.done() and (self.made.exception() is not None or not session.is_current(self.made.result().frames.session))
+
     def abandon(self) -> None:
         """Nobody will take it."""
         self.made.add_done_callback(_close)
@@ -108,7 +113,8 @@ class MixedViews:
 
     def begin(self) -> Beginning | None:
         """Spark's part as it begins; None if it is there. After the end of its process it begins anew."""
-        if self._distant is not None and not session.is_current(self._distant.frames.session):
+        over = self._distant is not None and not session.is_current(self._distant.frames.session)
+        if over or (self._beginning is not None and self._beginning.lost):
             self.renew()
         if self._distant is None and self._beginning is None:
             self._beginning = self.start(self.far, self.asked)

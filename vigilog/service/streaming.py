@@ -10,6 +10,7 @@ from vigilog.core.errors import DataError, VigilogError
 from vigilog.core.extras import SPARK
 from vigilog.engine.places import streams
 from vigilog.folder.durable import Durable
+from vigilog.folder.reading.distant import begin
 from vigilog.service.background import LONGEST_PAUSE, Background
 from vigilog.spark import session
 
@@ -18,7 +19,7 @@ LOOK_EVERY = 1.0  # seconds between two looks at the streams
 
 
 class SparkWork(threading.Thread):
-    """Spark starts while the server answers already; then the streams are followed. One that ends is begun again where it was left, after a pause."""
+    """Spark starts, and its part of the views is prepared, while the server answers already; then the streams are followed. One that ends is begun again where it was left, after a pause."""
 
     def __init__(self, db: Durable, background: Background, *, wanted: bool) -> None:
         """With `wanted`, Spark is started although nothing needs it yet."""
@@ -26,10 +27,11 @@ class SparkWork(threading.Thread):
         self.db, self.background, self.wanted = db, background, wanted
         self.begun: dict[str, float] = {}  # since when streams go well
         self.due: dict[str, float] = {}  # when those that failed are begun again
-        self.lived = False  # whether Spark was there at the last look
+        self.prepared = False  # whether Spark's part of the views has begun
         self.stopping = threading.Event()
 
     def run(self) -> None:
+        session.listen(self._heard)
         pause = 0.0
         while not self.stopping.wait(pause):
             try:
@@ -40,15 +42,21 @@ class SparkWork(threading.Thread):
                 self.background.well("spark")
                 pause = LOOK_EVERY
 
+    def _heard(self, end: DataError | None) -> None:
+        """Whoever starts Spark again: /health tells it until it is there."""
+        if end is None:
+            self.background.well("spark")
+            log.info("Spark has started again")
+        else:
+            self.prepared = False
+            self._failed("spark", end)
+
     def _failed(self, work: str, reason: Exception) -> float:
         return 0.0 if self.stopping.is_set() else self.background.failed(work, reason)
 
     def _look(self) -> None:
         followed = streams(self.db.program)
         if (followed or self.db.large or (self.wanted and SPARK.installed)) and not session.alive():
-            if self.lived:
-                self._failed("spark", session.ended())  # until it has started again, /health tells it
-            self.lived = False
             try:
                 session.session()
                 log.info("Spark has started")
@@ -57,7 +65,9 @@ class SparkWork(threading.Thread):
                     raise
                 log.error("Spark is not there: what needs it will fail", extra={"reason": reason.message})
             self.wanted = False
-        self.lived = session.alive()
+        if self.db.large and not self.prepared:
+            self.prepared = True
+            begin(self.db)
         for relation in followed:
             try:
                 self._look_after(relation, time.monotonic())

@@ -10,10 +10,11 @@ from __future__ import annotations
 import atexit
 import os
 import socketserver
+import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -25,18 +26,33 @@ LAST_BYTES = 20_000  # of what it said, that are looked at
 _TELLING = ("java.lang.OutOfMemoryError", "Exception", "Error", "error", "Invalid ")
 
 _log: IO[bytes] | None = None  # what the process says that was started last
+_process: subprocess.Popen[bytes] | None = None
 
 
 def launch(settings: Mapping[str, str]) -> None:
     """Makes sure that there is a process."""
+    global _process
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     _hush()
     if not is_there() and "PYSPARK_GATEWAY_PORT" not in os.environ:  # which would be that of spark-submit, which started this one
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        gateway = launch_gateway(conf, _output())  # type: ignore[no-untyped-call]  # it has no types
+        with _no_client():
+            gateway = launch_gateway(conf, _output())  # type: ignore[no-untyped-call]  # it has no types
+        _process = gateway.proc
         SparkContext._ensure_initialized(gateway=gateway)
+
+
+@contextmanager
+def _no_client() -> Iterator[None]:
+    """Spark's process is to be a server, though this one is its client."""
+    remote = os.environ.pop("SPARK_REMOTE", None)
+    try:
+        yield
+    finally:
+        if remote is not None:
+            os.environ["SPARK_REMOTE"] = remote
 
 
 def _hush() -> None:
@@ -70,6 +86,14 @@ def has_ended() -> bool:
     return (process is not None and process.poll() is not None) or not _answers(gateway)
 
 
+def is_lost(reason: BaseException | None) -> bool:
+    """Whether a failure came because a process was no more; there may be another since."""
+    known = sys.modules.get("py4j.protocol")
+    while known is not None and reason is not None and not isinstance(reason, known.Py4JNetworkError):
+        reason = reason.__cause__ or reason.__context__
+    return known is not None and reason is not None
+
+
 def bury() -> None:
     """Forgets a process; if it was started here, and does not end by itself, it is ended."""
     from pyspark import SparkContext
@@ -88,6 +112,29 @@ def bury() -> None:
     ):
         for name in names:
             setattr(owner, name, None)
+
+
+def reap() -> None:
+    """Waits for a process that pyspark has let go, as it does with a server of Spark Connect when its session stops."""
+    if _process is not None and not is_there():
+        _ended(_process)
+
+
+def leave() -> None:
+    """Lets a process that was started here end by itself, and waits until it has."""
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is not None and _process is not None:
+        with suppress(Exception):
+            SparkContext._gateway.shutdown()
+        _ended(_process)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    with suppress(Exception):
+        assert process.stdin is not None
+        process.stdin.close()
+    process.wait()
 
 
 def last_words() -> str:

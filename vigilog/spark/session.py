@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import secrets
 import shlex
 import shutil
 import socket
@@ -16,7 +17,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,13 +25,14 @@ from typing import TYPE_CHECKING
 from vigilog.core.errors import DataError, SparkUnavailable
 from vigilog.core.extras import SPARK
 from vigilog.core.secrets import without_secrets
-from vigilog.spark import process
+from vigilog.spark import archive, process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
 MEMORY = "4g"  # of Spark's process, unless VIGILOG_SPARK_MEMORY says otherwise
+JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
 PATIENCE = 5.0  # seconds until a cluster's address that does not answer counts as dead
 NEEDS_JAVA = (
     "Spark needs Java 17 or newer, and none was found: install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME; "
@@ -44,6 +46,7 @@ _DRIVERS = ("postgresql.jar", "mariadb-java-client.jar")  # as Debian calls them
 
 _lock = threading.Lock()
 _session: SparkSession | None = None
+_listener: Callable[[DataError | None], None] | None = None
 _idle: list[SparkSession] = []  # sessions beside it that nobody uses now
 
 
@@ -51,11 +54,26 @@ def session() -> SparkSession:
     """The session. The first call starts it, which takes about ten seconds."""
     global _session
     with _lock:
-        if _session is not None and _is_stopped(_session):
+        again = _session is not None and _is_stopped(_session)
+        if _session is not None and again:
+            _tell(ended())
             with suppress(Exception):  # its process may have ended
                 _leave(_session)
         _session = _session or _start()
+        if again:
+            _tell(None)
         return _session
+
+
+def _tell(end: DataError | None) -> None:
+    if _listener is not None:
+        _listener(end)
+
+
+def listen(listener: Callable[[DataError | None], None]) -> None:
+    """Who is told when a session turns out to have ended, whoever finds that, and (None) when another has started in its place."""
+    global _listener
+    _listener = listener
 
 
 @contextmanager
@@ -96,8 +114,8 @@ def surviving() -> Iterator[None]:
     before = _session if alive() else None
     try:
         yield
-    except Exception:
-        if is_current(before) if before is not None else not started() or alive():
+    except Exception as reason:
+        if not process.is_lost(reason) and (is_current(before) if before is not None else not started() or alive()):
             raise
         raise ended() from None
 
@@ -131,6 +149,7 @@ def _leave(found: SparkSession) -> None:
     _session = None
     _close_idle()
     found.stop()
+    process.reap()
 
 
 def _close_idle() -> None:
@@ -186,12 +205,14 @@ def _begun(where: str, remote: str | None) -> SparkSession:
         if remote:  # the client of a server in this process may not know the server's settings
             options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
             os.environ.setdefault("PYSPARK_SUBMIT_ARGS", shlex.join([*options, "pyspark-shell"]))
-        else:
-            process.launch(settings)
-            for key, value in settings.items():
-                builder = builder.config(key, value)
+            os.environ.setdefault("SPARK_CONNECT_AUTHENTICATE_TOKEN", secrets.token_hex(16))  # which the process has from its environment
+        process.launch(settings)
+        for key, value in [] if remote else settings.items():
+            builder = builder.config(key, value)
     found = (builder.remote(remote) if remote else builder).getOrCreate()
     _configure(found)
+    if not where.startswith("sc://"):
+        archive.want()
     return found
 
 
@@ -295,6 +316,7 @@ def _settings(master: str) -> dict[str, str]:
     for part in filter(None, os.environ.get("VIGILOG_SPARK_CONF", "").split(";")):
         key, _, value = part.partition("=")
         settings[key.strip()] = value.strip()
+    settings[JAVA_OPTIONS] = f"{archive.options()} {settings.get(JAVA_OPTIONS, '')}".strip()
     jars = [*filter(None, settings.get("spark.jars", "").split(",")), *_driver_jars()]
     return settings | ({"spark.jars": ",".join(dict.fromkeys(jars))} if jars else {})
 
