@@ -54,12 +54,14 @@ class Verified:
 
     @contextmanager
     def checking(self, what: str, db: Durable) -> Iterator[None]:
-        """Notes what is checked; if it cannot be read, that is a problem like others."""
+        """Notes what is checked; if it cannot be read, that is a problem like others, but that Spark has ended is none of the data."""
         self.watch.begin(f"checking {what}")
         found = len(self.problems)
         try:
             yield
         except VigilogError as reason:
+            if reason.code == "spark":
+                raise
             self.problems.append(f"{what}: {reason}")
         except sqlite3.DatabaseError as reason:
             self.problems.append(f"{what}: {explained(reason, db.file.path)}")
