@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import ExitStack
 
 import pytest
 
@@ -82,3 +83,21 @@ def test_a_query_that_becomes_too_dear_is_dropped(serve: Serve) -> None:
     with server.socket() as talk:
         talk.say(subscribe={"query": DEAR, "from": tx - 1})
         assert talk.hear("error")["error"]["code"] == "gap", "it was not followed all the time"
+
+
+def test_many_dear_queries_cost_no_more_than_all_may(serve: Serve) -> None:
+    """Each is within its allowance, and they are dropped together, not one in each of many attempts."""
+    server = accounts(serve, "query_seconds=1", rows=8)
+    with ExitStack() as open_:
+        cheap = open_.enter_context(server.following(query="acct(a, b), b > 995"))
+        dear = [
+            open_.enter_context(server.following(query=f"acct(a, b), acct(c, d), acct(e, f), a + c + e = 10000{number}"))
+            for number in range(14)
+        ]
+        before = server.worked
+        server.tell(insert={"acct": [[number, 0] for number in range(100, 1300)]})
+        assert server.worked - before < 12
+        for talk in dear:
+            assert talk.hear("error")["error"]["code"] == "budget"
+        server.tell(insert={"acct": [[1, 999]]})
+        assert cheap.change()["plus"] == [[1, 999]]

@@ -11,8 +11,9 @@ is dropped, and the transaction begins anew without it. So no view can be wrong 
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -30,6 +31,7 @@ class Allowance:
     size: int = 128 * 2**20
     seconds: float = 5.0
     text: int = 16 * 2**20
+    together: float = TOGETHER
     without: frozenset[str] = frozenset()
 
     def over(self, rows: int, seconds: float) -> str:
@@ -43,12 +45,24 @@ class Allowance:
         return self.over(0, self.seconds + 1) if reason.code == "timeout" else reason.message
 
 
-class TooDear(Stopped):
-    """Queries went beyond what they may cost. Everything is as it was before the transaction."""
+ALL_TOGETHER = "all queries together cost more than they may in one transaction, and this one is among the dearest"
 
-    def __init__(self, queries: Collection[str], reason: str, code: str = "budget") -> None:
-        super().__init__(f"this query costs too much, and is not followed any more: {reason}; ask for less of it", code)
-        self.queries = frozenset(queries)
+
+class TooDear(Stopped):
+    """Queries went beyond what they may cost: in seconds, `cost`, infinite where nobody knows yet. Everything is as it was before the transaction."""
+
+    def __init__(self, queries: Collection[str], reason: str, cost: Mapping[str, float] | None = None) -> None:
+        super().__init__(f"this query costs too much, and is not followed any more: {reason}; ask for less of it", "budget")
+        self.queries, self.cost = frozenset(queries), dict(cost or {})
+
+    @property
+    def seconds(self) -> float:
+        """What was spent in vain."""
+        return sum(filter(math.isfinite, self.cost.values()))
+
+    def with_all(self, seconds: float) -> TooDear:
+        """The same of all that are known to cost more than some seconds."""
+        return TooDear(self.queries | {name for name, cost in self.cost.items() if seconds < cost < math.inf}, ALL_TOGETHER, self.cost)
 
 
 class Deriving(Protocol):
@@ -59,10 +73,11 @@ class Deriving(Protocol):
 
 
 class Spent:
-    """What queries cost in one transaction."""
+    """What queries cost in one transaction that concerns some of them."""
 
-    def __init__(self, allowance: Allowance) -> None:
+    def __init__(self, allowance: Allowance, queries: Iterable[str]) -> None:
         self.allowance = allowance
+        self.unknown = dict.fromkeys(queries, math.inf)
         self.rows: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
 
@@ -73,9 +88,10 @@ class Spent:
         try:
             yield
         except Stopped as reason:
-            raise TooDear([query], f"in one transaction {self.allowance.said(reason)}") from None
+            self.seconds[query] = time.monotonic() - began
+            raise TooDear([query], f"in one transaction {self.allowance.said(reason)}", self.unknown | self.seconds) from None
         self.rows[query], self.seconds[query] = work.derived, time.monotonic() - began
         share = self.allowance
-        if sum(self.rows.values()) > TOGETHER * share.rows or sum(self.seconds.values()) > TOGETHER * share.seconds:
+        if sum(self.rows.values()) > share.together * share.rows or sum(self.seconds.values()) > share.together * share.seconds:
             dearest = max(self.rows, key=lambda name: max(self.rows[name] / share.rows, self.seconds[name] / share.seconds))
-            raise TooDear([dearest], "all queries together cost more than they may in one transaction, and this one most")
+            raise TooDear([dearest], ALL_TOGETHER, self.unknown | self.seconds)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from vigilog.core.errors import DataError, ProgramError, Stopped
 from vigilog.core.values import Row, Value
-from vigilog.executors.allowance import Allowance, TooDear
+from vigilog.executors.allowance import TOGETHER, Allowance, TooDear
 from vigilog.folder.definitions import defined
 from vigilog.language.goal import Goal, parse_goal
 from vigilog.language.parts import names
@@ -62,6 +62,8 @@ class Queries:
         self.db = db
         self.allowance = Allowance()
         self.without: frozenset[str] = frozenset()  # what is left out of a transaction that is not kept
+        self.in_vain = 0.0  # seconds that attempts at this transaction took in which a query cost too much
+        self.parts = 0  # among so many all that queries may cost is divided, if that was too much
         self.tried: dict[str, QueryVersion] = {}
         self.listeners: list[Callable[[TooDear], None]] = []
 
@@ -136,7 +138,7 @@ class Queries:
     @contextmanager
     def leaving_out(self, views: Collection[str] = ()) -> Iterator[None]:
         """Nobody is told of what is done inside: queries cost nothing, or, if they cost too much, are left out."""
-        self.without = frozenset(views)
+        self.without, self.in_vain, self.parts = frozenset(views), 0.0, 0
         try:
             yield
         finally:
@@ -144,7 +146,8 @@ class Queries:
 
     def share(self) -> Allowance:
         """What each query may cost now."""
-        return replace(self.allowance, without=self.without)
+        part = TOGETHER / max(TOGETHER, self.parts)
+        return replace(self.allowance, without=self.without, seconds=part * self.allowance.seconds, together=TOGETHER / part)
 
     def settle(self, view: str) -> None:
         """Somebody has an answer of a query that was tried, and may want to go on from it after a restart."""
@@ -154,7 +157,14 @@ class Queries:
             self._write(known)
 
     def give_up(self, reason: TooDear, *, keep: bool) -> None:
-        """Drops queries that cost too much, and says so; or, if nothing is to be kept, leaves them out."""
+        """Drops queries that cost too much, and says so; or, if nothing is to be kept, leaves them out.
+
+        What was done for it in vain counts, too: when that is as much as all queries may cost, each may cost its part of that from then on.
+        """
+        self.in_vain += reason.seconds
+        if self.in_vain >= TOGETHER * self.allowance.seconds and not self.parts:
+            self.parts = len(reason.cost)
+            reason = reason.with_all(self.share().seconds)
         if not keep:
             self.without |= reason.queries
             return

@@ -223,7 +223,7 @@ class Maintainer:
         touched = {name: views for name, views in wanted.items() if not self.filled.isdisjoint(views.inputs)}
         if not touched:
             return found
-        spent = Spent(allowance)
+        spent = Spent(allowance, touched)
         with self.tables.no_larger(allowance.size):
             for name, views in touched.items():
                 machine = views.machine

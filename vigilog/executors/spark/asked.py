@@ -45,7 +45,7 @@ class SparkQueries:
         except Stopped as reason:
             if len(queries) == 1:
                 raise TooDear(queries, f"in one transaction {allowance.said(reason)}") from None
-        found, spent = dict[str, Delta](), Spent(allowance)
+        found, spent = dict[str, Delta](), Spent(allowance, queries)
         for name in queries:
             machine = self._machine((name,))
             with spent.by(name, machine), self.watch.within(allowance.seconds):
