@@ -200,7 +200,7 @@ class Type:
         >>> decimal_type(6, 2).from_json(1.255)
         Traceback (most recent call last):
         ...
-        ValueError: 1.255 is not a decimal(6,2): it must be text like "1.25", or a number with at most 2 digits after the point and 15 in all
+        ValueError: 1.255 is not a decimal(6,2): it must be text like "1.25", or a number of at most 15 digits; it has at most 4 digits before the point and 2 after it
         >>> NUMBER.from_json("5")
         Traceback (most recent call last):
         ...
@@ -322,8 +322,8 @@ class Type:
         if shortest.is_finite() and len(shortest.as_tuple().digits) <= FLOAT_DIGITS:
             with suppress(ValueError):
                 return self._decimal(shortest)
-        wanted = f'it must be text like "{Decimal("1.25"):.{self.scale}f}", or a number with at most {self.scale} digits after the point'
-        raise ValueError(f"{value} is not a {self}: {wanted} and {FLOAT_DIGITS} in all")
+        wanted = f'it must be text like "{Decimal("1.25"):.{self.scale}f}", or a number of at most {FLOAT_DIGITS} digits'
+        raise ValueError(f"{value} is not a {self}: {wanted}; {self.form}")
 
     def _decimal(self, value: Decimal) -> Decimal:
         # Digits are counted first: round raises for a value of so many that a context of decimals has no room for them.
