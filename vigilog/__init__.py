@@ -6,15 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vigilog.core.errors import VigilogError
+    from vigilog.core.errors import DataError, Refused, VigilogError
     from vigilog.engine.database import Database
     from vigilog.engine.evaluate import Result, evaluate
     from vigilog.folder.opening import open_program as open
 
 __version__ = "0.1.0"
-__all__ = ["Database", "Result", "VigilogError", "__version__", "evaluate", "open"]
+__all__ = ["DataError", "Database", "Refused", "Result", "VigilogError", "__version__", "evaluate", "open"]
 
 _HOME = {
+    "DataError": ("vigilog.core.errors", "DataError"),
+    "Refused": ("vigilog.core.errors", "Refused"),
     "Database": ("vigilog.engine.database", "Database"),
     "Result": ("vigilog.engine.evaluate", "Result"),
     "VigilogError": ("vigilog.core.errors", "VigilogError"),

@@ -278,6 +278,22 @@ def web_server() -> Iterator[Hook]:
 HEADERS = {"Authorization": f"Bearer {PASSWORD}"}
 
 
+def test_a_webhook_that_is_told_rows_by_name(tmp_path: Path) -> None:
+    with web_server() as hook, opened(tmp_path) as db:
+        put(db, ("bolt", 7))
+        sink = db.sink("low", "webhook", hook.url, rows="objects", headers=HEADERS)
+        sink.catch_up(30)
+        columns = db.program.relations["low"].columns
+        assert hook.heard[0][1]["snapshot"]["rows"] == [dict(zip(columns, row, strict=True)) for row in sorted(db.view("low"))]
+        put(db, ("nail", 6))
+        sink.catch_up(30)
+        old, new = (dict(zip(columns, row, strict=True)) for row in (("nail", 5), ("nail", 6)))
+        said = hook.heard[1][1]["change"]
+        assert (said["plus"], said["minus"], said["modified"]) == ([new], [old], [{"old": old, "new": new}])
+        with pytest.raises(UsageError, match="objects"):
+            db.sink("low", "webhook", hook.url, name="other", rows="named", headers=HEADERS)
+
+
 def test_a_webhook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sinks, "LONGEST_PAUSE", 0.2)
     with web_server() as hook, opened(tmp_path) as db:

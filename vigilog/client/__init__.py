@@ -9,6 +9,7 @@ from vigilog.client.asynchronous import AsyncChanges, AsyncClient, AsyncView, As
 from vigilog.client.columns import Columns
 from vigilog.client.events import Alert, Change, Disconnected, Event, Gap, Progress, Snapshot, Stale, Subscribed
 from vigilog.client.synchronous import Changes, Client, View, Views
+from vigilog.core.errors import ConnectionLost, DataError, Refused
 from vigilog.protocol.messages import Mark
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "Changes",
     "Client",
     "Columns",
+    "ConnectionLost",
+    "DataError",
     "Described",
     "Disconnected",
     "Event",
@@ -31,8 +34,9 @@ __all__ = [
     "Progress",
     "Snapshot",
     "Stale",
-    "Subscribed",
     "Receipt",
+    "Refused",
+    "Subscribed",
     "View",
     "Views",
     "aconnect",

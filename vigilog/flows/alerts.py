@@ -154,7 +154,8 @@ def webhook(source: AlertSource, target: str, options: Mapping[str, Any]) -> Del
     address = Webhook(source, target, options)
 
     def deliver(at: Position, number: int, said: JsonReport) -> None:
-        address.post({"alert": {"db": at.history, "tx": at.tx, **said}}, at, f"{at.history}-{source.view}-{at.tx}-{number}")
+        rows = {name: address.named([said[name]])[0] for name in ("row", "old") if name in said}
+        address.post({"alert": {"db": at.history, "tx": at.tx, **said, **rows}}, at, f"{at.history}-{source.view}-{at.tx}-{number}")
 
     return AlertDelivery(source, deliver)
 

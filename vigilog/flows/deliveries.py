@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from vigilog.core.delta import Delta, modified
 from vigilog.core.errors import DataError, UsageError
 from vigilog.core.extras import SPARK
+from vigilog.core.named import objects
 from vigilog.core.rows import json_rows
 from vigilog.core.secrets import without_secrets
 from vigilog.engine.places import from_environment
@@ -114,13 +115,16 @@ class Table:
 class Webhook:
     """An address that gets each change as JSON by HTTP POST, one after the other; the next is sent when the one before was answered with 2xx.
 
-    A change may come twice if the answer, or this process, was lost; its `Idempotency-Key` is the same then.
+    A change may come twice if the answer, or this process, was lost; its `Idempotency-Key` is the same then. With `rows="objects"` rows have the names of their columns.
     """
 
     begins_anew = False
 
     def __init__(self, source: SinkSource, target: str, options: Mapping[str, Any]) -> None:
-        check_options("webhook", options, ("headers", "timeout"))
+        check_options("webhook", options, ("headers", "timeout", "rows"))
+        self.form = options.get("rows", "arrays")
+        if self.form not in ("arrays", "objects"):
+            raise UsageError(f'a webhook takes rows="objects", or rows="arrays", and not {self.form}')
         self.source = source
         self.address = urlsplit(from_environment(target))
         if self.address.scheme not in ("http", "https") or not self.address.hostname:
@@ -136,7 +140,7 @@ class Webhook:
     def whole(self, at: Position, rows: Rows) -> None:
         if self.source.is_far:
             raise DataError(f"{self.source.view} is too large for a webhook to begin with; begin with since={at.tx}", "large")
-        self._post("snapshot", at, {"rows": json_rows(self.source.declaration.types, rows)})
+        self._post("snapshot", at, {"rows": self._rows(rows)})
         self._note(at)
 
     def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
@@ -149,12 +153,18 @@ class Webhook:
     def _said(self, change: Changeset) -> dict[str, Any]:
         if change.large:
             return {"large": {kind: part["rows"] for kind, part in change.entry.items()}}
-        types, delta = self.source.declaration.types, self.source.delta(change)
-        said: dict[str, Any] = {name: json_rows(types, rows) for name, rows in zip(("plus", "minus"), delta.ordered, strict=True)}
+        delta = self.source.delta(change)
+        said: dict[str, Any] = {name: self._rows(rows) for name, rows in zip(("plus", "minus"), delta.ordered, strict=True)}
         if key := self.source.db.program.keys.get(self.source.view):
-            pairs = modified(delta, key)
-            said["modified"] = [dict(zip(("old", "new"), json_rows(types, pair), strict=True)) for pair in pairs]
+            said["modified"] = [dict(zip(("old", "new"), self._rows(pair), strict=True)) for pair in modified(delta, key)]
         return said
+
+    def _rows(self, rows: Any) -> list[Any]:
+        return self.named(json_rows(self.source.declaration.types, rows))
+
+    def named(self, rows: Sequence[Any]) -> list[Any]:
+        """Rows, as JSON has them, in the form that is wanted."""
+        return objects(self.source.declaration.columns, rows) if self.form == "objects" else list(rows)
 
     def _post(self, kind: str, at: Position, content: Mapping[str, Any]) -> None:
         said = {kind: {"db": at.history, "view": self.source.view, "tx": at.tx, **content}}
