@@ -188,6 +188,56 @@ def test_a_preview_shows_what_may_be_read(guarded: Guarded) -> None:
             talk.hear(seconds=0.1)
 
 
+CONDITIONS = """
+.decl a, b, secret(x: number)
+.decl odd(x: number)
+odd(x) :- a(x), x % 2 = 1.
+.constraint odd(message="{x} is odd")
+.decl hidden(x: number)
+hidden(x) :- a(x), secret(x).
+.constraint hidden(priority=1)
+.decl more(x: number)
+more(x) :- a(x), x > 50.
+.trigger more(insert=b)
+.decl less(x: number)
+less(x) :- a(x), secret(y), y < 60, x > 60.
+.trigger less(delete=b)
+.decl up(x: number)
+up(x + 1) :- b(x), secret(_).
+.trigger up(insert=b)
+"""
+
+
+def test_a_refusal_shows_no_rows_that_may_not_be_read(tmp_path: Path, serve: Serve) -> None:
+    """Neither as rows, nor in proofs, nor in its text."""
+    path = tmp_path / "tokens.json"
+    tokens = {
+        name: add_token(path, name, read, ["a", "b", "secret"], define=False)
+        for name, read in {"writer": [], "some": ["a", "b", "odd", "hidden"], "all": ["*"]}.items()
+    }
+    server = serve("--tokens", str(path), program=CONDITIONS)
+
+    def refused(who: str, *rows: int) -> dict[str, Any]:
+        said = server.call("POST", "/v1/transactions", json={"insert": {"a": [[row] for row in rows]}}, token=tokens[who])
+        assert said.status_code == 422, said.text
+        return dict(said.json()["error"])
+
+    server.call("POST", "/v1/transactions", json={"insert": {"secret": [[4]]}}, token=tokens["all"])
+    assert refused("all", 3, 4)["why"] and refused("all", 3)["message"] == "3 is odd"
+    odd = refused("some", 3, 4)
+    assert odd["rows"] == [[3]] and odd["why"] and odd["others"] == {"hidden": [[4]]}
+    assert refused("some", 4)["rows"] == [[4]] and "why" not in refused("some", 4), "a proof would show a secret"
+    found = refused("writer", 3, 4)
+    assert found.keys() == {"code", "message", "constraint", "place"} and found["message"] == "odd is violated"
+    conflict = refused("all", 70)
+    assert (conflict["code"], conflict["row"]) == ("conflict", [70]) and "70" in conflict["message"] and conflict["why"]
+    assert refused("some", 70)["row"] == [70] and "why" not in refused("some", 70)
+    found = refused("writer", 70)
+    assert found.keys() == {"code", "message", "triggers", "relation"} and "70" not in found["message"]
+    assert refused("all", 52)["code"] == "cascade" and refused("all", 52)["why"]
+    assert refused("some", 52).keys() == {"code", "message", "chain"}
+
+
 def test_tokens_are_given_and_taken_back_while_the_server_runs(tmp_path: Path, serve: Serve) -> None:
     path = tmp_path / "tokens.json"
     add_token(path, "keeper", ["*"], ["*"], define=True)

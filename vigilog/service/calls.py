@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -76,16 +76,25 @@ def calls(context: Context) -> APIRouter:
         try:
             return db.take(wish, keep=keep, request=key)
         except Refused as reason:
-            raise Refused(reason.message, reason.code, _readable(reason.members, rights)) from None
+            raise _refused(reason, rights) from None
 
-    def _readable(members: Mapping[str, Any], rights: Rights) -> dict[str, Any]:
-        """What a refusal may say to somebody: no rows of what he may not read, and no proof that shows some."""
+    def _refused(reason: Refused, rights: Rights) -> Refused:
+        """What a refusal may say to somebody: no rows of what he may not read, in its text neither."""
+        message, members = reason.message, _readable(reason.members, reason.conditions, rights)
+        for what, said in (("constraint", "{} is violated"), ("relation", "triggers do not agree about {}")):
+            if what in members and not rights.may_read(members[what]):
+                message = said.format(members[what])
+        return Refused(message, reason.code, members)
+
+    def _readable(members: Mapping[str, Any], conditions: Iterable[str], rights: Rights) -> dict[str, Any]:
+        """The members of a refusal, or of a violation, without rows of what somebody may not read, and without proofs that show some."""
         found, constraint = dict(members), members.get("constraint")
+        below = {name for condition in conditions for name in depends_on(db.plain, condition) if name in db.program.relations}
+        if not rights.may_read(*below):
+            found.pop("why", None)
         if constraint is not None:
             if not rights.may_read(constraint):
                 found = {name: said for name, said in found.items() if name in ("constraint", "place", "others")}
-            elif not rights.may_read(*(name for name in depends_on(db.plain, constraint) if name in db.program.relations)):
-                found.pop("why", None)
             if others := {name: rows for name, rows in found.pop("others", {}).items() if rights.may_read(name)}:
                 found["others"] = others
         elif "relation" in found and not rights.may_read(found["relation"]):
@@ -177,7 +186,8 @@ def calls(context: Context) -> APIRouter:
 
     def _violations(rights: Rights) -> protocol.Violations:
         with db.lock:
-            found = [_readable(violation, rights) for violation in db.check() if rights.may_read(violation["constraint"])]
+            own = [violation for violation in db.check() if rights.may_read(violation["constraint"])]
+            found = [_readable(violation, [violation["constraint"]], rights) for violation in own]
             return protocol.Violations(hub.history, db.tx, found)
 
     @router.post("/ask", responses=answers(protocol.Rowset, protocol.NamedRowset), openapi_extra=takes(protocol.Question))
