@@ -25,6 +25,7 @@ from vigilog.core.errors import did_you_mean
 QUALIFIERS = ("btree", "brie", "inline", "no_inline", "magic", "no_magic", "overridable", "constrained", "updatable", "deferred")
 DIRECTIVE = ("DECL", "TYPE", "IO_DIRECTIVE", "KEY", "AGGREGATE", "TABLE", "FUNCTION", "PRAGMA", "PLAN")
 AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "MEAN")
+KEYWORDS = (*AGGREGATES, "SETOF")
 RULE_FORM = "a rule is written head :- body."
 NULLS = ("null", "none")  # as others write them; here these are names of variables
 NO_NULLS = "there are no nulls: a row without a value is left out, or is in a relation of its own"

@@ -10,7 +10,7 @@ from lark import Token
 from vigilog.core.errors import Findings, did_you_mean
 from vigilog.core.spans import Span
 from vigilog.language import refused
-from vigilog.language.slips import DIRECTIVE, adjacent, behind_directive, number_slip, slip, statement_start
+from vigilog.language.slips import DIRECTIVE, KEYWORDS, adjacent, behind_directive, number_slip, slip, statement_start
 
 DIRECTIVES = (
     ".decl",
@@ -112,6 +112,10 @@ class SyntaxErrors:
             self._unsupported("algebraic data types", token)
         elif token == "<=" and before == ")":
             self._unsupported("subsumption", token)
+        elif before is not None and before.type == "AGGREGATE" and token.type in KEYWORDS:
+            self.findings.error(
+                "duplicate", f"{token} is an aggregate already", self._span(token), rule="an aggregate has a name of its own"
+            )
         elif (found := slip(tokens, index, start)) is not None:
             self.findings.error("syntax", found.message, self._span(found.first, found.last), hint=found.hint)
         elif before is not None and token.type in NEW_STATEMENT:
