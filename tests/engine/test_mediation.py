@@ -206,6 +206,45 @@ def test_what_was_only_tried_is_forgotten_with_its_boxes() -> None:
         assert db.apply(told) == tried
 
 
+MIXED = """
+.decl b(x: number) constrained
+.decl a(x: number) constrained
+.decl c(x: number) constrained
+.decl d(x: number) constrained
+.output a
+.output c
+.output d
+b(x) :- x >= 0, x <= 9.
+a(x) :- b(x).
+a(y) :- a(x), y = (x + 1) % 10, x >= 0, x <= 9.
+c(x) :- a(x), x >= 3.
+c(x) :- b(x), x <= 1.
+d(x) :- b(x), x >= 8.
+"""
+
+
+def test_each_relation_has_the_algorithm_that_fits(tmp_path: Path) -> None:
+    with open_program(MIXED, {}, data=tmp_path) as db:
+        assert db.mediation is not None
+        given = [{"delete": {"b": [fact("x >= 1")]}}, {"delete": {"a": [fact("x = 4")]}}, {"withdraw": [1]}]
+        first, second, third = watch(db, map(json.dumps, given), stats=True)
+        assert first["stats"]["deletion"]["of"] == {"a": "dred", "b": "straight", "c": "straight", "d": "straight"}
+        assert first["views"] == {
+            "c": {"plus": [], "minus": [fact("x = 1")]},
+            "d": {"plus": [], "minus": [fact("x >= 8, x <= 9")]},
+        }
+        assert second["views"]["c"] == {"plus": [], "minus": [fact("x >= 4, x <= 9")]}
+        assert {name: change["plus"] for name, change in third["views"].items()} == {
+            "a": [fact("x >= 5, x <= 9")],
+            "c": [fact("x = 1"), fact("x >= 5, x <= 9")],
+            "d": [fact("x >= 8, x <= 9")],
+        }
+        shown = db.mediation.supports().splitlines()
+        assert shown[0].startswith("// a is kept as a set") and "d(x) :- x >= 8, x <= 9. // <6, <1>>" in shown
+        assert verify(db).problems == []
+        assert db.view("c", 0) == {("x >= 0, x <= 1",), ("x >= 3, x <= 9",)}
+
+
 def test_proofs_are_of_rows() -> None:
     with Database(check(OVERLAP).program, {"n": [(1,)]}) as db:
         with pytest.raises(DataError, match="proofs are of rows, and c is constrained"):

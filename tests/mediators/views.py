@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from vigilog.language.check import check
 from vigilog.mediators.canonical import canonical
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.facts import parsed_where, where
+from vigilog.mediators.fitted import fitting
 from vigilog.mediators.program import Mediated, mediated
 from vigilog.mediators.recompute import Recomputed
 from vigilog.mediators.sets import Sets
 from vigilog.mediators.solver import Solver
 from vigilog.mediators.straight import Straight
 from vigilog.mediators.updates import Update, decided
-from vigilog.mediators.view import Change, Fact, Program
+from vigilog.mediators.view import Algorithm, Change, Fact, Program
 
-ALGORITHMS: dict[str, type[Straight] | type[Sets] | type[Recomputed]] = {"straight": Straight, "dred": Sets, "recompute": Recomputed}
+ALGORITHMS: dict[str, Callable[[Program, Solver, Change], Algorithm]] = {
+    "straight": Straight,
+    "dred": Sets,
+    "recompute": Recomputed,
+    "fitted": fitting,
+    "a as a set": partial(fitting, sets=("a", "q")),
+    "all but one as sets": partial(fitting, sets=("b", "c", "f", "e", "p", "r")),
+}
 
 
 class View:
@@ -25,7 +34,9 @@ class View:
         self.mediated: Mediated = mediated(check(text).program)
         self.solver = Solver()
         self.updates: dict[str, list[Update]] = {}
-        self.algorithm = ALGORITHMS[algorithm](Program(self.mediated.clauses), self.solver, Change())
+        self.algorithm = ALGORITHMS[algorithm](
+            Program(self.mediated.clauses), self.solver, Change(out={name: [] for name in self.mediated.updates})
+        )
         self.number = 0
 
     def said(self, relation: str, fact: Any) -> list[Conjunction]:

@@ -174,7 +174,7 @@ def test_all_algorithms_give_what_enumeration_gives(texts: list[str], transactio
             try:
                 changes = views[name].take(told)
             except NotGround:
-                assert name == "straight"
+                assert name not in ("dred", "recompute")
                 del views[name]
                 continue
             for relation in ARITIES:

@@ -26,6 +26,7 @@ from vigilog.mediators.canonical import canonical
 from vigilog.mediators.clauses import fact_of
 from vigilog.mediators.conjunction import Conjunction
 from vigilog.mediators.facts import parsed_where, where
+from vigilog.mediators.fitted import Parts, fitting
 from vigilog.mediators.program import Mediated
 from vigilog.mediators.recompute import Recomputed
 from vigilog.mediators.regions import implied, joined, minus
@@ -95,13 +96,14 @@ class Mediation(Judge):
     def _made(self, change: Change) -> Algorithm:
         if self.deletion == "recompute":
             return Recomputed(self.program, self.solver, change)
-        if self.deletion != "dred":
-            try:
-                return Straight(self.program, self.solver, change)
-            except NotGround:
-                if self.deletion == "straight":
-                    raise UsageError("straight deletion needs supports, and a recursion here is over facts that are not ground") from None
-        return Sets(self.program, self.solver, change)
+        if self.deletion == "dred":
+            return Sets(self.program, self.solver, change)
+        if self.deletion == "auto":
+            return fitting(self.program, self.solver, change)
+        try:
+            return Straight(self.program, self.solver, change)
+        except NotGround:
+            raise UsageError("straight deletion needs supports, and a recursion here is over facts that are not ground") from None
 
     def _fill(self) -> None:
         """The boxes in the tables are those of the view."""
@@ -217,6 +219,10 @@ class Mediation(Judge):
 
     # -- answers
 
+    def of(self, relation: str) -> Algorithm:
+        """The algorithm that keeps a relation."""
+        return self.algorithm.owner[relation] if isinstance(self.algorithm, Parts) else self.algorithm
+
     def recomputed(self) -> Algorithm:
         """The view as it follows from the tables by the plainest algorithm; nothing is changed."""
         return Recomputed(self.program, Solver(), self._stated())
@@ -234,7 +240,7 @@ class Mediation(Judge):
         """The facts of a relation, less those that one other implies."""
         parts = (
             joined(self.algorithm.region(relation))
-            if not isinstance(self.algorithm, Straight)
+            if not isinstance(self.of(relation), Straight)
             else list(dict.fromkeys(self.algorithm.region(relation)))
         )
         found: list[Conjunction] = []
@@ -274,12 +280,17 @@ class Mediation(Judge):
 
     def supports(self) -> str:
         """The atoms of the view as rules, each with its support."""
-        if not isinstance(self.algorithm, Straight):
-            return "// the view is kept as sets: supports have no end where a recursion is over facts that are not ground"
         order = {name: place for place, name in enumerate(self.parts.program.relations)}
-        known = sorted(self.algorithm.supports(), key=lambda found: (order[found[0].relation], found[0].number))
+        kept = {id(one): one for name in self.parts.updates if isinstance(one := self.of(name), Straight)}
+        found = [pair for one in kept.values() for pair in one.supports()]
+        known = sorted(found, key=lambda pair: (order[pair[0].relation], pair[0].number))
+        sets = [name for name in order if name in self.parts.updates and not isinstance(self.of(name), Straight)]
+        why = "supports have no end where a recursion is over facts that are not ground"
         return "\n".join(
-            f"{atom.relation}({', '.join(self.parts.columns(atom.relation))}) :- {where(part)}. // {support}"
-            for atom, support in known
-            for part in atom.parts
+            [f"// {name} is kept as a set: {why}" for name in sets]
+            + [
+                f"{atom.relation}({', '.join(self.parts.columns(atom.relation))}) :- {where(part)}. // {support}"
+                for atom, support in known
+                for part in atom.parts
+            ]
         )

@@ -94,6 +94,8 @@ def _beside(database: Database) -> dict[str, Any]:
     if (mediation := database.mediation) is not None:
         work = mediation.work
         found["deletion"] = {"algorithm": mediation.algorithm.name, "touched": work.touched, "rederived": work.rederived}
+        if len(kinds := {name: mediation.of(name).name for name in mediation.parts.updates}) > 1 and len({*kinds.values()}) > 1:
+            found["deletion"]["of"] = kinds
         found["solved"] = mediation.solved
     if database.sources is not None:
         found |= {"calls": database.sources.made, "stale": sorted(database.sources.stale)}

@@ -24,7 +24,11 @@ MOST_SUPPORTS = 2_000_000
 
 
 class NotGround(Exception):
-    """A recursion is over atoms that are not ground, or has too many supports."""
+    """A recursion is over atoms that are not ground: of that relation; or there are too many supports."""
+
+    def __init__(self, relation: str = "") -> None:
+        super().__init__(relation)
+        self.relation = relation
 
 
 class Straight:
@@ -185,7 +189,7 @@ class Straight:
     def _circular(self, relation: str, parts: list[Conjunction], body: tuple[int, ...]) -> bool:
         """Whether a ground atom stands in its own support."""
         if len(parts) != 1 or (row := parts[0].row) is None:
-            raise NotGround
+            raise NotGround(relation)
         todo, seen = list(body), set[int]()
         while todo:
             number = todo.pop()
@@ -200,7 +204,7 @@ class Straight:
 
     def _put(self, atom: Atom, parts: list[Conjunction]) -> None:
         if atom.relation in self.recursive and any(part.row is None for part in parts):
-            raise NotGround
+            raise NotGround(atom.relation)
         self.atoms.put(atom, parts)
 
     # -- what has changed
