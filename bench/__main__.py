@@ -31,7 +31,9 @@ class Benchmark:
 
 
 BENCHMARKS = {
-    "run": Benchmark("evaluating programs: both executors beside SQLite, DuckDB and a plain Spark loop", (60.0, 5.0), (5, 1)),
+    "run": Benchmark(
+        "evaluating programs: both executors beside SQLite, DuckDB and a plain Spark loop", (60.0, 5.0), (5, 1), choosing=True
+    ),
     "watch": Benchmark(
         "maintaining views: all strategies beside recomputing on SQLite, DuckDB and Spark, and beside programs written by hand",
         (20.0, 2.0),
@@ -64,7 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--repeats", type=int, metavar="N", help="how often to measure what runs in this machine's memory (run: 5, watch: 1)"
     )
     parser.add_argument("--only", action="append", metavar="WORKLOAD", help="only these workloads; may be given several times")
-    parser.add_argument("--contender", action="append", metavar="NAME", help="only these contenders; may be given several times (watch)")
+    parser.add_argument(
+        "--contender", action="append", metavar="NAME", help="only these contenders; may be given several times (run, watch, pipeline)"
+    )
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:

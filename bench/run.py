@@ -45,7 +45,7 @@ QUICK_SPARK = ("closure-random", "points-to")
 NOTES = (
     "Seconds from rows in Python to the stored answer, of the fastest kind of load each offers; *counted* stores nothing.",
     "Every measurement is a process of its own, which first does the same on a small input; that, and starting Spark, is not counted.",
-    "What is light is measured several times in turn, the Spark executor twice, the plain loop once; the table has the median.",
+    "What is light is measured several times in turn, the Spark executor twice, the plain loop once; the table has the median. Targets compare the fastest, since whatever else the machine does only adds.",
     "CPU seconds are the process's own, on all cores: on a busy machine they say more than the clock.",
     "The plain loop does `join`, `union`, `distinct` and `count` in each round and caches nothing. It is given up at the cap, or at a little more than three times the Spark executor's "
     "time if that is later; then its time and its ratio are lower bounds, and the round is the last it finished.",
@@ -74,6 +74,11 @@ class Measured:
     def seconds(self) -> float:
         """The median; if a cap came first, that cap, which is a lower bound."""
         return median(sample.cap if sample.seconds is None else sample.seconds for sample in self.samples)
+
+    @property
+    def fastest(self) -> float:
+        """What targets compare: whatever else a machine does only adds."""
+        return min(sample.cap if sample.seconds is None else sample.seconds for sample in self.samples)
 
     @property
     def cpu(self) -> float | None:
@@ -115,7 +120,7 @@ def main(options: Options) -> int:
         return 2
     around = report.surroundings()
     try:
-        results = _before(options) | _measure(chosen, options)
+        results = _measure(chosen, options, _before(options))
     except Failed as reason:
         print(f"bench run: {reason}", file=sys.stderr)
         return 1
@@ -140,9 +145,8 @@ def main(options: Options) -> int:
 # -- measuring
 
 
-def _measure(chosen: Sequence[Workload], options: Options) -> Results:
+def _measure(chosen: Sequence[Workload], options: Options, results: Results) -> Results:
     turns = [(workload, contender) for workload in chosen for contender in _turns(workload, options)]
-    results: Results = {}
     with steps(len(turns)) as shown:
         for workload, contender in turns:
             measured = results.setdefault((workload.name, contender.name), Measured(workload, contender, []))
@@ -155,7 +159,7 @@ def _measure(chosen: Sequence[Workload], options: Options) -> Results:
 
 
 def _before(options: Options) -> Results:
-    """What was measured before of other workloads, where only some are measured: so a run may be done in pieces."""
+    """What was measured before, where only some workloads, or only some contenders for them, are measured: so a run may be done in pieces."""
     path = options.results / "run.json"
     if not options.only or not path.exists():
         return {}
@@ -163,7 +167,8 @@ def _before(options: Options) -> Results:
     known, contenders = {workload.name: workload for workload in workloads(options.quick)}, {one.name: one for one in CONTENDERS}
     found: Results = {}
     for one in said["measured"] if said.get("quick") == options.quick else ():
-        if one["workload"] in known and one["workload"] not in options.only and one["contender"] in contenders:
+        again = one["workload"] in options.only and _wanted(contenders.get(one["contender"]), options)
+        if one["workload"] in known and one["contender"] in contenders and not again:
             samples = [Sample(**{**sample, "memory": Memory(**sample["memory"])}) for sample in one["samples"]]
             measured = Measured(known[one["workload"]], contenders[one["contender"]], samples)
             found[one["workload"], one["contender"]] = measured
@@ -172,11 +177,15 @@ def _before(options: Options) -> Results:
 
 def _turns(workload: Workload, options: Options) -> list[Contender]:
     """Who is measured when: the light ones in turn, then the heavy ones. A quick run starts Spark for two workloads only."""
-    able = _able(workload)
+    able = [one for one in _able(workload) if _wanted(one, options)]
     light = [contender for _ in range(min(options.repeats, workload.times)) for contender in able if not contender.heavy]
     if options.quick and workload.name not in QUICK_SPARK:
         return light
     return light + [contender for contender in able if contender.heavy for _ in range(1 if contender.capped or options.quick else 2)]
+
+
+def _wanted(contender: Contender | None, options: Options) -> bool:
+    return contender is not None and (not options.contenders or contender.name in options.contenders)
 
 
 def _able(workload: Workload) -> list[Contender]:
@@ -221,50 +230,57 @@ def _compare(one: Measured, other: Measured) -> None:
 def judge(chosen: Sequence[Workload], results: Results) -> list[Target]:
     targets = []
     for name in (workload.name for workload in chosen if workload.name.startswith("closure")):
-        targets += [_ratio(results, name, "embedded", peer, 1.0) for peer in ("sqlite-stored", "sqlite-counted")]
+        targets += [target for peer in ("sqlite-stored", "sqlite-counted") for target in _ratio(results, name, "embedded", peer, 1.0)]
     for workload in chosen:
         if workload.who == EVERYBODY:
-            targets += [
-                _ratio(results, workload.name, "bulk", "duckdb", 1.5),
-                _ratio(results, workload.name, "auto", "embedded", SLOWER_WHERE_SMALL),
-            ]
+            targets += _ratio(results, workload.name, "bulk", "duckdb", 1.5)
+            targets += _ratio(results, workload.name, "auto", "embedded", SLOWER_WHERE_SMALL)
     for workload in chosen:
         targets += _judge_bulk(workload.name, results)
     for workload in chosen:
-        if (workload.name, "spark") in results:
+        if _has(results, workload.name, "spark", "spark-loop"):
             targets += _judge_spark(workload, results[workload.name, "spark"], results[workload.name, "spark-loop"])
     return targets
 
 
-def _ratio(results: Results, workload: str, one: str, other: str, most: float) -> Target:
+def _has(results: Results, workload: str, *contenders: str) -> bool:
+    return all((workload, contender) in results for contender in contenders)
+
+
+def _ratio(results: Results, workload: str, one: str, other: str, most: float) -> list[Target]:
+    """That one takes at most so many times as long as another, where both were measured."""
+    if not _has(results, workload, one, other):
+        return []
     mine, theirs = results[workload, one], results[workload, other]
-    return at_most(f"{workload}: {mine.contender.title} ÷ {theirs.contender.title}", mine.seconds / theirs.seconds, most, "×")
+    return [at_most(f"{workload}: {mine.contender.title} ÷ {theirs.contender.title}", mine.fastest / theirs.fastest, most, "×")]
 
 
-def _faster(results: Results, workload: str, one: str, other: str, least: float) -> Target:
+def _faster(results: Results, workload: str, one: str, other: str, least: float) -> list[Target]:
+    if not _has(results, workload, one, other):
+        return []
     mine, theirs = results[workload, one], results[workload, other]
     what = f"{workload}: {theirs.contender.title} ÷ {mine.contender.title}"
-    return at_least(what, theirs.seconds / mine.seconds, least, "×", theirs.capped)
+    return [at_least(what, theirs.fastest / mine.fastest, least, "×", theirs.capped)]
 
 
 def _judge_bulk(name: str, results: Results) -> list[Target]:
     """What DuckDB is there for."""
     if name == DENSE:
-        short = results[name, "short"]
-        return [
-            _faster(results, name, "bulk", "embedded", FASTER_THAN_SQLITE),
-            _ratio(results, name, "bulk", "duckdb-loop", 2.0),
-            _ratio(results, name, "auto", "bulk", 1.5),
-            Target(f"{name}: {short.contender.title}", "ends", f"{short.seconds:.1f} s", "MISSED" if short.capped else "reached"),
-        ]
+        found = _faster(results, name, "bulk", "embedded", FASTER_THAN_SQLITE) + _ratio(results, name, "bulk", "duckdb-loop", 2.0)
+        found += _ratio(results, name, "auto", "bulk", 1.5)
+        if short := results.get((name, "short")):
+            found.append(
+                Target(f"{name}: {short.contender.title}", "ends", f"{short.seconds:.1f} s", "MISSED" if short.capped else "reached")
+            )
+        return found
     if name.startswith("counting"):
         ours = results[name, "bulk"]
-        return [at_most(f"{name}: a round of one row", ours.seconds * 1e6 / (ours.told("rounds") or ours.rows or 1), A_ROUND, " µs")]
+        return [at_most(f"{name}: a round of one row", ours.fastest * 1e6 / (ours.told("rounds") or ours.rows or 1), A_ROUND, " µs")]
     if name.startswith("recomputing"):
-        return [_faster(results, name, "recomputed", "recomputed-sqlite", 3.0)]
+        return _faster(results, name, "recomputed", "recomputed-sqlite", 3.0)
     if name == "opening":
-        return [_ratio(results, name, "opened", "parquet", 2.0)]
-    return [_ratio(results, name, "verified", "anew", 4.0)] if name == "verifying" else []
+        return _ratio(results, name, "opened", "parquet", 2.0)
+    return _ratio(results, name, "verified", "anew", 4.0) if name == "verifying" else []
 
 
 def _judge_spark(workload: Workload, ours: Measured, loop: Measured) -> list[Target]:
@@ -272,7 +288,7 @@ def _judge_spark(workload: Workload, ours: Measured, loop: Measured) -> list[Tar
     # One action reads each source, one starts each of the program's components, one counts undefined terms.
     constant = len(workload.columns) + 2
     return [
-        at_least(f"{workload.name}: plain loop ÷ Spark executor", loop.seconds / ours.seconds, FASTER_THAN_LOOP, "×", loop.capped),
+        at_least(f"{workload.name}: plain loop ÷ Spark executor", loop.fastest / ours.fastest, FASTER_THAN_LOOP, "×", loop.capped),
         at_most(f"{workload.name}: Spark actions ({actions}) − rounds ({rounds})", actions - rounds, constant),
     ]
 
@@ -281,10 +297,11 @@ def _judge_spark(workload: Workload, ours: Measured, loop: Measured) -> list[Tar
 
 
 def _table(workload: Workload, results: Results) -> report.Table:
+    first = next(one for one in _able(workload) if (workload.name, one.name) in results)
     columns = (
         "contender",
         "seconds",
-        f"× {_able(workload)[0].title.removeprefix('Vigilog ')}",
+        f"× {first.title.removeprefix('Vigilog ')}",
         "CPU seconds",
         "rows",
         "Python MiB",
@@ -294,7 +311,7 @@ def _table(workload: Workload, results: Results) -> report.Table:
         "jobs",
         "fastest–slowest",
     )
-    base = results[workload.name, _able(workload)[0].name].seconds
+    base = results[workload.name, first.name].seconds
     rows = []
     for contender in CONTENDERS:
         if not contender.asked(workload):
