@@ -79,8 +79,8 @@ def recomputed(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
 
 
 def recomputed_sqlite(workload: Workload, facts: Facts, each: Rounds) -> Outcome:
-    """The same without DuckDB."""
-    with patch("vigilog.core.extras.Extra.installed", False):
+    """The same without DuckDB, evaluated before and after each time, as if nothing stayed for the next transaction."""
+    with patch("vigilog.core.extras.Extra.installed", False), patch("vigilog.executors.embedded.anew.LIGHT", -1):
         return _recomputed(workload, facts)
 
 

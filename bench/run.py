@@ -53,7 +53,7 @@ NOTES = (
     "Actions are those that the Spark executor asks for, and the counts of the plain loop; Spark may run several jobs for one, to send a small relation to where it is joined.",
     "*A quarter of the memory* is a quarter of what the process of Vigilog on DuckDB grew by beyond its warm-up. SQLite is given up in the dense points-to analysis when it is "
     "known to take more than 25 times as long.",
-    "Opening, recomputing and verifying: what is prepared is not counted. Recomputing is the median of transactions with a budget of nothing, *as it chooses* or with SQLite alone.",
+    "Opening, recomputing and verifying: what is prepared is not counted. Recomputing is the median of transactions with a budget of nothing, *as it chooses* or with SQLite alone, before and after each time.",
     "All contenders gave the same number of rows, or there would be no table.",
 )
 

@@ -14,21 +14,27 @@ from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from vigilog import reference
+from vigilog.core.delta import Delta, between
 from vigilog.core.errors import Stopped
+from vigilog.core.extras import Extra
 from vigilog.core.memory import machine_memory
 from vigilog.engine.evaluate import evaluate, run, start
+from vigilog.engine.places import inputs
+from vigilog.executors.choose import choose
 from vigilog.executors.duckdb import machine, settings, tail
 from vigilog.executors.duckdb import tables as duck_tables
 from vigilog.executors.duckdb.machine import DuckMachine
 from vigilog.executors.duckdb.tables import DuckTables, OutOfMemory
-from vigilog.executors.embedded import tables
+from vigilog.executors.embedded import bulk, tables
 from vigilog.executors.embedded.bulk import patient
 from vigilog.executors.embedded.tables import Tables
 from vigilog.executors.watch import Outgrown, TooManyRows, Watch
+from vigilog.folder.opening import open_program
 from vigilog.language.check import check
 from vigilog.language.strata import Component
 from vigilog.planning import duckdb
@@ -343,6 +349,10 @@ def test_the_choice_is_told_with_its_reason(tmp_path: Path) -> None:
     assert (finished.stats.engine, finished.chosen.engine) == ("duckdb", "duckdb")
     assert finished.chosen.reason == "the input is 1 MiB of text, and from 1 MiB DuckDB is faster than SQLite"
     assert (tmp_path / "out" / "back.csv").read_text().startswith("1\t0\n2\t1\n")
+    with patch.object(Extra, "installed", False):
+        chosen = choose("auto", inputs(check(text).program, tmp_path).values())
+    assert chosen.engine == "embedded"
+    assert chosen.reason.endswith('DuckDB is faster than SQLite, but not installed: pip install "vigilog[bulk]"')
 
 
 def test_the_memory_and_the_folder_are_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,3 +366,34 @@ def test_the_memory_and_the_folder_are_options(tmp_path: Path, monkeypatch: pyte
     settings.state(10, tmp_path / "file" / "none")
     with pytest.raises(Stopped, match=r"cannot use the folder .*none for what does not fit into memory: .*Not a directory"):
         evaluate(*closure(1_500, 4_000), "duckdb")
+
+
+# -- what was recomputed stays for the next transaction
+
+
+@pytest.mark.parametrize("way", ["sqlite", "duckdb", "folder"])
+def test_what_was_recomputed_is_used_only_while_it_is_as_things_are(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, _ = closure(1, 1)
+    if way != "sqlite":
+        monkeypatch.setattr(bulk, "RECURSIVE", 0)
+    chance, edges = random.Random(3), {(x, x + 1) for x in range(8)}
+    place: dict[str, Any] = {"data": tmp_path / "data"} if way == "folder" else {}
+    with open_program(text, {"edge": edges}, strategy="external", budget=0, **place) as database:
+        views = getattr(database.views, "resident", database.views)
+        used = 0
+        for number in range(60):
+            gone = set(chance.sample(sorted(edges), min(len(edges), chance.randrange(3))))
+            come = {(chance.randrange(9), chance.randrange(9)) for _ in range(chance.randrange(1, 3))}
+            change = {"delete": {"edge": sorted(gone)}, "insert": {"edge": sorted(come)}}
+            views.budget = chance.choice([0, 0, 0, 10**6])
+            after = edges - gone | come
+            before_, after_ = (reference.evaluate(check(text).program, {"edge": rows})["path"] for rows in (edges, after))
+            used += views.maintainer.anew is not None
+            if number % 4 == 3:
+                found = database.what_if(**change)
+            else:
+                found = database.apply(change)
+                edges = after
+            got, wanted = found.get("path", Delta()), between(before_, after_)
+            assert (got.plus, got.minus) == (wanted.plus, wanted.minus), number
+        assert used > 20

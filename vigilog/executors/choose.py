@@ -46,10 +46,11 @@ def choose(engine: str, sources: Iterable[Place], sinks: Iterable[Place] = (), l
         return Chosen("embedded", f"the input is large: {total / 2**20:.0f} MiB, but Spark is not installed")
     if total > large:
         return Chosen("spark", f"the input is large: {total / 2**20:.0f} MiB, and from {large / 2**20:.0f} MiB on Spark is faster")
-    if total > BULK_BYTES and DUCKDB.installed:
-        return Chosen(
-            "duckdb", f"the input is {total / 2**20:.0f} MiB of text, and from {BULK_BYTES / 2**20:.0f} MiB DuckDB is faster than SQLite"
-        )
+    if total > BULK_BYTES:
+        reason = f"the input is {total / 2**20:.0f} MiB of text, and from {BULK_BYTES / 2**20:.0f} MiB DuckDB is faster than SQLite"
+        if not DUCKDB.installed:
+            return Chosen("embedded", f'{reason}, but not installed: pip install "{DUCKDB.name}"')
+        return Chosen("duckdb", reason)
     return Chosen("embedded", f"the input is small text: {total / 2**20:.1f} MiB", grows=True)
 
 

@@ -35,5 +35,9 @@ class Aside:
                 found[name] = delta
         return found
 
+    def drop(self) -> None:
+        for table in self.before.values():
+            self.tables.execute(f"DROP TABLE {quote(table)}")
+
     def _rows(self, relation: str, sql: str) -> frozenset[Row]:
         return frozenset(self.tables.decoded(relation, sql))

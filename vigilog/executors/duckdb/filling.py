@@ -17,6 +17,8 @@ from vigilog.language.program import Program
 from vigilog.language.strata import Component, dependencies
 from vigilog.planning.layout import Layout
 
+LIGHT = 5_000_000  # rows up to which what was recomputed stays for the next transaction
+
 
 def fill(tables: Tables, left: Sequence[Component]) -> Stats:
     """Derives the relations of some components, in their order, into their tables on SQLite; gives what it cost."""
@@ -62,22 +64,28 @@ class _Bulk:
 
 
 class Recomputation(_Bulk):
-    """Views before a change and after it, on DuckDB; only their differences come back."""
+    """Views before a change and after it, on DuckDB; only their differences come back. What they are then is what they were before the next change."""
 
     def __init__(self, tables: Tables, left: Sequence[Component], wanted: Iterable[str]) -> None:
         super().__init__(tables, left)
-        derived = {relation for component in left for relation in component.relations}
-        self.wanted = [name for name in wanted if name in derived]
+        self.derived = {relation for component in left for relation in component.relations}
+        self.wanted = [name for name in wanted if name in self.derived]
         self.evaluate()
-        self.aside = Aside(self.tables, derived, self.wanted)
 
     def after(self, changes: Mapping[str, Delta]) -> dict[str, Delta]:
         """The net changes of the wanted views that net changes of what they read make."""
+        aside = Aside(self.tables, self.derived, self.wanted)
         for relation in changes.keys() & self.read:
             self.tables.delete(relation, changes[relation].minus)
             self.tables.insert(relation, changes[relation].plus)
         self.evaluate()
-        return self.aside.differences()
+        found = aside.differences()
+        aside.drop()
+        return found
+
+    @property
+    def light(self) -> bool:
+        return sum(self.tables.sizes.values()) <= LIGHT
 
 
 def reads(left: Iterable[Component]) -> set[str]:

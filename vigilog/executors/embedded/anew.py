@@ -14,9 +14,11 @@ from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.watch import Outgrown
 from vigilog.language.strata import Component
 
+LIGHT = 100_000  # rows up to which what was evaluated stays for the next transaction
+
 
 class Anew(Protocol):
-    """Views that are not stored, evaluated as they are before a change."""
+    """Views that are not stored, evaluated as they are before a change; after it they are so before the next one."""
 
     stats: Stats
 
@@ -26,6 +28,10 @@ class Anew(Protocol):
 
     def after(self, changes: Mapping[str, Delta]) -> dict[str, Delta]:
         """The net changes of the wanted views, once the tables have changed, by these net changes of what is read."""
+
+    @property
+    def light(self) -> bool:
+        """Whether it is so little that it may stay for the next transaction."""
 
     def close(self) -> None: ...
 
@@ -43,14 +49,19 @@ class Compared:
         self.before = self._whole()
 
     def after(self, changes: Mapping[str, Delta]) -> dict[str, Delta]:
-        after = self._whole()
-        self.stats.derived = self.machine.derived
-        return {name: delta for name in self.wanted if (delta := between(self.before[name], after[name]))}
+        before, self.before = self.before, self._whole()
+        return {name: delta for name in self.wanted if (delta := between(before[name], self.before[name]))}
+
+    @property
+    def light(self) -> bool:
+        return sum(map(len, self.before.values())) <= LIGHT
 
     def _whole(self) -> dict[str, set[Row]]:
+        known = self.machine.derived
         try:
             for component in self.left:
                 self.stats.rounds += fixpoint(component, self.machine, self.tables.watch)
+            self.stats.derived += self.machine.derived - known
             return {name: set(self.tables.rows(name)) for name in self.wanted}
         except Outgrown:
             self.tables.stopped = None

@@ -8,6 +8,7 @@ All statements, tables and indexes are made when a database is opened.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from vigilog.executors.embedded.keepers import KEEPERS, Keeper
 from vigilog.executors.embedded.many import put
 from vigilog.executors.embedded.statements import WorkTables, in_both_states
 from vigilog.executors.embedded.tables import FEW, Tables, among, quote
+from vigilog.executors.evaluation import Stats
 from vigilog.executors.fixpoint import fixpoint
 from vigilog.executors.views import Settle
 from vigilog.executors.watch import Outgrown
@@ -67,6 +69,8 @@ class Maintainer:
         self.few: dict[str, list[tuple[Any, ...]]] = {}  # rows to be deleted one by one
         self.derived = self.rounds = 0
         self.much = False  # whether views that are recomputed take SQLite long
+        self.anew: Anew | None = None  # the views that are not stored as they are now, if the last transaction recomputed them
+        self.applied = 0  # changes, also such as were taken back
         if not tables.durable:
             tables.execute("PRAGMA journal_mode=MEMORY")  # a refused or hypothetical transaction is rolled back
             tables.put_aside()
@@ -168,32 +172,53 @@ class Maintainer:
         except BaseException:
             self._forget()
             raise
+        if keep:
+            self.leave()
         return found
 
     def recompute(
         self, changes: Mapping[str, Delta], wanted: Sequence[str], settle: Settle, *, keep: bool = True, allowance: Allowance | None = None
     ) -> dict[str, Delta]:
         """Does what `apply` does, but evaluates views that are not stored anew, before and after, and compares. Queries have the changes that they have."""
-        anew = self._anew(wanted)
+        if within := self.tables.connection.in_transaction:
+            self.leave()
+        anew, stays = self._anew(wanted), False
         try:
             with self.tables.transaction(keep=keep):
                 self._change(changes)
+                number = self.applied
                 found = self._deltas(wanted, changes)
                 read = {name: changes.get(name) or self._delta(name) for name in self.changed.keys() & anew.read}
                 found |= self._followed(allowance or Allowance())
                 self._end()
+                began = time.thread_time()
                 found |= anew.after(read)
+                long = time.thread_time() - began > bulk.A_MOMENT
                 self.derived, self.rounds = self.derived + anew.stats.derived, self.rounds + anew.stats.rounds
                 settle(found)
+            stays = keep and not within and number == self.applied and anew.light and not (long and isinstance(anew, Compared))
         except BaseException:
             self._forget()
             raise
         finally:
-            anew.close()
+            if stays:
+                self.anew = anew
+            else:
+                anew.close()
         return found
+
+    def leave(self) -> None:
+        """What was recomputed is not as things are any more."""
+        if self.anew is not None:
+            self.anew.close()
+            self.anew = None
 
     def _anew(self, wanted: Sequence[str]) -> Anew:
         """The views that are not stored, evaluated on DuckDB if they read much, or took SQLite long."""
+        if self.anew is not None:
+            anew, self.anew = self.anew, None
+            anew.stats = Stats(anew.stats.engine)
+            return anew
         left = components(self.plan.derived)
         self.much = self.much or worthwhile(self.tables, left)
         if not self.much:
@@ -239,6 +264,7 @@ class Maintainer:
         Gives the derived relations that the changes concern; None if that may be all that read them.
         """
         self.derived, self.rounds, self.changed = 0, 0, {}
+        self.applied += 1
         for relation, delta in changes.items():
             self._apply_base(relation, delta)
         concerned = self.reading.concerned(changes) if self.reading.spares(changes) else None

@@ -153,4 +153,5 @@ class EmbeddedViews:
         self.tables.attach()
 
     def close(self) -> None:
+        self.maintainer.leave()
         self.evaluation.close()
