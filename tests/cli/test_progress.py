@@ -24,6 +24,7 @@ import vigilog
 from tests.golden import GRAPH
 from vigilog.cli import progress as shown
 from vigilog.engine.evaluate import run
+from vigilog.executors.embedded import bulk
 from vigilog.executors.spark import tasks
 from vigilog.executors.watch import Stage, Watch
 from vigilog.language.check import check
@@ -99,6 +100,14 @@ def test_a_data_folder_tells_its_stages(edges: Path) -> None:
         assert of(stages, "copying the file")[-1].unit == "byte"
         copied = of(stages, "copying segments and snapshots")[-1]
         assert copied.done == copied.total and copied.unit == "byte", "there are segments"
+
+
+def test_what_goes_to_duckdb_and_back_is_counted(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "PATIENCE", 0.0)
+    stages: list[Stage] = []
+    with vigilog.open(edges / "back.dl", edges, data=edges / "data", strategy="materialized", report=stages.append):
+        for name in ("reading edge", "storing back"):
+            assert of(stages, name)[-1].detail == f"{ROWS:,} of {ROWS:,} rows"
 
 
 def test_what_is_asked_tells_its_rounds(edges: Path) -> None:

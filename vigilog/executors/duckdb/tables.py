@@ -126,24 +126,32 @@ class DuckTables:
 
     def take(self, relation: str, tables: Tables) -> None:
         """Takes the rows of a relation over from SQLite as they are stored; there are none yet."""
-        self.copy(relation, self.layout.tables[relation], tables, tables.layout.tables[relation])
+        total = 0
+        if self.watch.report is not None:
+            total = tables.count(relation)
+            self.watch.begin(f"reading {relation}")
+        self.copy(relation, self.layout.tables[relation], tables, tables.layout.tables[relation], total)
         self.count(relation)
 
-    def copy(self, relation: str, table: str, tables: Tables, other: str) -> int:
-        """Adds the rows of one of SQLite's tables for rows of a relation to one of these; gives their number."""
+    def copy(self, relation: str, table: str, tables: Tables, other: str, total: int = 0) -> int:
+        """Adds the rows of one of SQLite's tables for rows of a relation to one of these; gives their number. If that is known to be `total`, the rows are counted as they come."""
         cursor = tables.execute(f"SELECT {self.columns(relation)} FROM {quote(other)}")
         found = 0
         while some := cursor.fetchmany(AT_ONCE):
             self.watch.tick()
             found += self._append(quote(table), self._stored(relation, transposed(some)))
+            if total:
+                self.watch.part(found, total, "row")
         return found
 
     def give(self, relation: str, tables: Tables) -> None:
         """Adds the rows of a relation to its table on SQLite, in the order in which they lie there."""
-        names = self.columns(relation)
+        names, given = self.columns(relation), 0
         for columns in self.stored(f"SELECT {names} FROM {quote(self.layout.tables[relation])} ORDER BY {names}"):
             self.watch.tick()
             tables.insert_stored(relation, zip(*columns, strict=True))
+            given += len(columns[0])
+            self.watch.part(given, self.sizes[relation], "row")
 
     def _stored(self, relation: str, columns: Sequence[Sequence[Any]]) -> pa.Table:
         """Columns of stored values as DuckDB takes them."""
