@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,16 @@ def test_prose_is_wrapped() -> None:
         prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
         long = [line for line in prose.split("\n") if len(line) > 120 and not line.startswith("|")]
         assert not long, f"{page.name} has lines of more than 120 characters"
+
+
+def test_the_architecture_has_all_rooms_in_their_order() -> None:
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"][0]["layers"]
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page[page.index("## The rooms") : page.index("## The way of a program")]
+    rooms = [re.findall(r"`(\w+)`", line.split("|")[1]) for line in section.split("\n") if line.startswith("| `")]
+    assert rooms == [layer.split(" | ") for layer in layers]
+    packages = {place.parent.name for place in (ROOT / "vigilog").glob("*/__init__.py")} | {"reference"}
+    assert packages == {room for line in rooms for room in line} | {"client"}
 
 
 def test_every_code_is_documented() -> None:
