@@ -139,14 +139,16 @@ def _derived(rule: Rule, body: tuple[Literal, ...], binding: dict[str, Value], s
 
 
 def _by_class(definition: Definition, elements: Sequence[Value]) -> frozenset[Row]:
-    made = loaded(definition)
+    made, doing = loaded(definition), "init"
     try:
         state = made.init()
         for element in elements:
+            doing = f"insert of {element}"
             state = made.insert(state, element)
+        doing = "result"
         result = made.result(state)
     except Exception as reason:
-        message = f"{definition.python} failed over {_shown(elements)}: {type(reason).__name__}: {reason}"
+        message = f"{definition.python} failed over {_shown(elements)}, in {doing}: {type(reason).__name__}: {reason}"
         raise DataError(message, "aggregate") from None
     if result is None:
         return frozenset()
