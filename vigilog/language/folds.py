@@ -79,31 +79,33 @@ def folded(definition: Definition, elements: Sequence[Value]) -> frozenset[Row]:
     if definition.python:
         return _by_class(definition, elements)
     if not is_fold(definition):
-        return frozenset(row for rule in definition.rules for row in _derived(rule, rule.body, {_name(rule): Set(elements)}, {}))
+        return frozenset(
+            row for rule in definition.rules for row in _derived(rule, rule.body, {_name(rule): Set(elements)}, {}, names(rule))
+        )
     empty, steps = _prepared(definition)
-    rows = frozenset(row for rule in empty for row in _derived(rule, rule.body, {}, {}))
+    rows = frozenset(row for rule in empty for row in _derived(rule, rule.body, {}, {}, names(rule)))
     for number, element in enumerate(elements):
         found: set[Row] = set()
-        for rule, body, pattern, rest in steps:
+        for rule, body, rest, scope in steps:
             binding: dict[str, Value] = {"{|}": element}
             if rest:
                 binding[rest] = Set(elements[:number])
-            whole = (Builtin("=", (pattern, Variable("{|}", pattern.type))), *body)
-            found.update(_derived(rule, whole, binding, {definition.name: rows}))
+            found.update(_derived(rule, body, binding, {definition.name: rows}, scope))
         rows = frozenset(found)
     return rows
 
 
 @lru_cache(maxsize=256)
-def _prepared(definition: Definition) -> tuple[list[Rule], list[tuple[Rule, tuple[Literal, ...], Any, str]]]:
-    """The rules for `{}`; and those for `{x | rest}`, each with its body, in which the call of itself is an atom over what is known of the rest, its element, and the name of the rest if more than that call needs it."""
+def _prepared(definition: Definition) -> tuple[list[Rule], list[tuple[Rule, tuple[Literal, ...], str, set[str]]]]:
+    """The rules for `{}`; and those for `{x | rest}`, each with its body, in which the call of itself is an atom over what is known of the rest, the name of the rest if more than that call needs it, and all names."""
     steps = []
     for rule in definition.rules:
         step = step_of(rule)
         if step is not None:
             body = tuple(_called(definition, literal) for literal in rule.body)
             needed = set[str]().union(*map(names, body), *map(names, rule.head.args[1:]))
-            steps.append((rule, body, step[0], step[1].name if step[1].name in needed else ""))
+            whole = (Builtin("=", (step[0], Variable("{|}", step[0].type))), *body)
+            steps.append((rule, whole, step[1].name if step[1].name in needed else "", names(rule) | {"{|}"}))
     return [rule for rule in definition.rules if is_empty(rule)], steps
 
 
@@ -126,10 +128,11 @@ def _name(rule: Rule) -> str:
     return collected.name
 
 
-def _derived(rule: Rule, body: tuple[Literal, ...], binding: dict[str, Value], state: dict[str, frozenset[Row]]) -> list[Row]:
+def _derived(
+    rule: Rule, body: tuple[Literal, ...], binding: dict[str, Value], state: dict[str, frozenset[Row]], scope: set[str]
+) -> list[Row]:
     from vigilog.language.solving import solve, value
 
-    scope = names(rule) | binding.keys()
     found = []
     for solution in solve(body, binding, state, scope):
         row = tuple(value(arg, solution, state, scope) for arg in rule.head.args[1:])

@@ -39,7 +39,7 @@ def ready(literal: syntax.Literal, binding: Binding, scope: set[str]) -> bool:
     """Whether a literal can be decided. An atom always can: what it computes is compared as soon as that has a value."""
 
     def known(term: syntax.Term) -> bool:
-        return needs(term, scope) <= binding.keys()
+        return _known(term, binding, scope)
 
     match literal:
         case syntax.Atom() | syntax.Truth() | syntax.SetOf():
@@ -52,6 +52,18 @@ def ready(literal: syntax.Literal, binding: Binding, scope: set[str]) -> bool:
             return all(_groundable(branch, set(binding), scope) for branch in literal.branches)
         case _:
             assert_never(literal)
+
+
+def _known(term: syntax.Term, binding: Binding, scope: set[str]) -> bool:
+    match term:
+        case syntax.Variable():
+            return term.name in binding
+        case syntax.Constant():
+            return True
+        case syntax.Functor():
+            return all(_known(arg, binding, scope) for arg in term.args)
+        case _:
+            return needs(term, scope) <= binding.keys()
 
 
 def _groundable(branch: tuple[syntax.Literal, ...], given: set[str], scope: set[str]) -> bool:
@@ -93,7 +105,7 @@ def satisfy(
                 if extended is not None:
                     yield extended, ()
         case syntax.Builtin(op="=", args=(left, right)):
-            given_, term = (right, left) if needs(left, scope) <= binding.keys() else (left, right)
+            given_, term = (right, left) if _known(left, binding, scope) else (left, right)
             result = value(term, binding, state, scope)
             extended = None if result is None else matched(given_, result, binding, state, scope)
             if extended is not None:
