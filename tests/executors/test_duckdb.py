@@ -224,6 +224,26 @@ def test_what_does_not_fit_in_parts_either_is_told(monkeypatch: pytest.MonkeyPat
         evaluate(*closure(40, 80), "duckdb")
 
 
+@pytest.mark.parametrize("patience", [None, 0.0])
+def test_a_folder_is_opened_and_recomputed_by_sqlite_where_duckdb_has_too_little_memory(
+    patience: float | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, given = closure(40, 80)
+    edges = set(given["edge"])
+    before, after = (reference.evaluate(check(text).program, {"edge": rows})["path"] for rows in (edges, edges | {(40, 0)}))
+    scarce(monkeypatch, parts=1000)
+    monkeypatch.setattr(tables, "STEPS_BETWEEN_LOOKS", 10)
+    if patience is None:
+        monkeypatch.setattr(bulk, "RECURSIVE", 0)
+    else:
+        monkeypatch.setattr(bulk, "PATIENCE", patience)
+        monkeypatch.setattr(bulk, "A_MOMENT", patience)
+    for strategy in ("materialized", "external"):
+        with open_program(text, {"edge": edges}, data=tmp_path / strategy, strategy=strategy, budget=0) as database:
+            assert database.view("path") == before
+            assert database.apply({"insert": {"edge": [(40, 0)]}})["path"].plus == after - before
+
+
 @pytest.mark.parametrize(("op", "kind"), [("sum", "float"), ("mean", "float"), ("mean", "number"), ("setof", "number")])
 def test_a_group_is_finished_by_itself_however_many_bindings_it_has(op: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []

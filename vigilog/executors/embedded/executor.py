@@ -71,11 +71,12 @@ class EmbeddedEvaluation:
     def _evaluate(self, patience: float | None) -> None:
         machine = TableMachine(self.tables)
         left = [one for one in components(self.program) if not (self.kept and all(relation in self.kept for relation in one.relations))]
-        if self.stays and worthwhile(self.tables, left):
-            self._fill(left)
-            return
         if self.stays and DUCKDB.installed:
-            patience = bulk.PATIENCE
+            if worthwhile(self.tables, left):
+                if self._fill(left):
+                    return
+            else:
+                patience = bulk.PATIENCE
         number = 0
         try:
             with patient(self.tables, patience):
@@ -85,15 +86,24 @@ class EmbeddedEvaluation:
             if not self.stays:
                 raise Unfinished(self, left[number:]) from None
             machine.forget()
-            self._fill(left[number:])
+            if not self._fill(left[number:]):
+                for component in left[number:]:
+                    for relation in component.relations:
+                        self.tables.execute(f"DELETE FROM {quote(self.tables.layout.tables[relation])}")
+                    self.stats.rounds += fixpoint(component, machine, self.watch, self.program.limits)
         finally:
             self.stats.derived += machine.derived
 
-    def _fill(self, left: Sequence[Component]) -> None:
-        """Has DuckDB derive what is left."""
+    def _fill(self, left: Sequence[Component]) -> bool:
+        """Has DuckDB derive what is left, if it has the memory; SQLite needs little, and takes long."""
         from vigilog.executors.duckdb.filling import fill
+        from vigilog.executors.duckdb.tables import OutOfMemory
 
-        self.stats = replace(total([fill(self.tables, left), self.stats]), engine=self.stats.engine)
+        try:
+            self.stats = replace(total([fill(self.tables, left), self.stats]), engine=self.stats.engine)
+        except OutOfMemory:
+            return False
+        return True
 
     def _load(self, sources: Mapping[str, Iterable[Row]]) -> None:
         for relation in self.program.relations:

@@ -228,8 +228,12 @@ class Maintainer:
             except Outgrown:
                 self.much = True
         from vigilog.executors.duckdb.filling import Recomputation
+        from vigilog.executors.duckdb.tables import OutOfMemory
 
-        return Recomputation(self.tables, left, wanted)
+        try:
+            return Recomputation(self.tables, left, wanted)
+        except OutOfMemory:
+            return Compared(self.tables, left, wanted)
 
     def _forget(self) -> None:
         """A transaction was taken back."""
