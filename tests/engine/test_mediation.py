@@ -10,6 +10,7 @@ import pytest
 
 from tests.mediators.test_algorithms import CASES
 from vigilog.core.errors import DataError, ProgramError, UsageError
+from vigilog.core.named import named_answer
 from vigilog.engine.database import Database
 from vigilog.engine.updates import overrides
 from vigilog.engine.watch import watch
@@ -243,6 +244,18 @@ def test_each_relation_has_the_algorithm_that_fits(tmp_path: Path) -> None:
         assert shown[0].startswith("// a is kept as a set") and "d(x) :- x >= 8, x <= 9. // <6, <1>>" in shown
         assert verify(db).problems == []
         assert db.view("c", 0) == {("x >= 0, x <= 1",), ("x >= 3, x <= 9",)}
+
+
+def test_facts_stand_beside_rows_that_are_proved_and_named() -> None:
+    with Database(check(OVERLAP).program, {"n": [(1,), (4,)]}) as db:
+        given = [{"delete": {"a": [fact("x = 4")]}}, {"withdraw": [1]}]
+        deleted, withdrawn = watch(db, map(json.dumps, given), why=True)
+        assert deleted["views"]["a"] == {"plus": [], "minus": [fact("x = 4")], "why": {"plus": [], "minus": []}}
+        assert len(deleted["views"]["c_n"]["why"]["minus"]) == 1
+        assert withdrawn["views"]["c_n"]["plus"] == [[4]], "what is only tried for its reasons takes no number"
+        named = named_answer(deleted, db.columns)["views"]
+        assert named["a"]["minus"] == [fact("x = 4")] and named["c_n"]["minus"] == [{"x": 4}]
+        assert db.columns_of("a(x)") == ("x",)
 
 
 def test_proofs_are_of_rows() -> None:

@@ -228,6 +228,10 @@ def ask(
         past = {"at": at} if isinstance(database, Durable) else {}
         types, rows = database.ask_typed(goal, enumerated=enumerated, **past)
         columns = database.columns_of(goal) if named else None
+        if columns and database.beside(goal) in database.program.constrained:
+            from vigilog.engine.mediation import FACTS
+
+            columns = ("where",) if types is FACTS else columns
         print_rows(types, rows, shown, columns if columns and len(columns) == len(types) else None)
         if stats:
             asker = database.stats

@@ -57,13 +57,13 @@ def _in_order(relation: str, columns: Sequence[str], number: int, row: Any) -> A
     return tuple(row[column] for column in columns)
 
 
-def objects(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[dict[str, Any]]:
-    """Rows as JSON's objects.
+def objects(columns: Sequence[str], rows: Iterable[Any]) -> list[Any]:
+    """Rows as JSON's objects. Facts of constrained relations are some already.
 
     >>> objects(("x", "y"), [(1, 2)])
     [{'x': 1, 'y': 2}]
     """
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    return [row if isinstance(row, Mapping) else dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def named_answer(answer: dict[str, Any], columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:

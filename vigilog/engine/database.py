@@ -68,7 +68,7 @@ class Database:
     sources: Sources | None = None  # domains that are asked, if there are any
     mediation: Mediation | None = None  # constrained relations, if there are any
     deletion = "auto"  # how they lose facts
-    last_update = 0
+    last_update = numbered = 0  # the number of the last update of a view that was kept, and of the last one
 
     def __init__(
         self,
@@ -161,10 +161,10 @@ class Database:
     def next_update(self) -> Iterator[int]:
         """Numbers for updates of views, each larger than all before."""
         known = (row[0] for name in self.extension.updates.values() for row in self.rows(name))
-        self.last_update = max([self.last_update, *known])  # type: ignore[assignment]  # numbers, all of them
+        self.numbered = max([self.last_update, *known])  # type: ignore[assignment]  # numbers, all of them
         while True:
-            self.last_update += 1
-            yield self.last_update
+            self.numbered += 1
+            yield self.numbered
 
     def add(self, judge: Judge) -> None:
         """From now on a judge looks at every change."""
@@ -263,6 +263,7 @@ class Database:
         try:
             outcome = self.step.take(proposal, keep=keep)
             kept = keep
+            self.last_update = max(self.last_update, self.numbered) if keep else self.last_update
         finally:
             if self.mediation is not None:
                 self.mediation.settled(keep=kept)
@@ -454,8 +455,11 @@ class Database:
         return {name: declaration.columns for name, declaration in self.program.relations.items()}
 
     def columns_of(self, goal: str) -> tuple[str, ...]:
-        """The names of the columns of a goal's answers."""
-        return tuple(parse_goal(self.program, goal).columns)
+        """The names of the columns of a goal's answers, where these are rows."""
+        relation, late = self.beside(goal), self.compiled.late
+        if relation in self.program.constrained:
+            return self.program.relations[relation].args
+        return tuple(parse_goal(self.program if not relation or late is None else late, goal).columns)
 
     def ask_typed(self, goal: str, *, enumerated: bool = False) -> tuple[tuple[Type, ...], list[Row]]:
         """The types of a goal's answers, and the answers; of a constrained relation texts of facts, unless the goal binds all columns, or its rows are to be `enumerated`."""
@@ -504,7 +508,9 @@ class Database:
             return None if holds else why_not(self.plain, self.homes, self.views, asked, depth)
 
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
-        """For each row of a relation a proof of it; None if it has none."""
+        """For each row of a relation a proof of it; None if it has none, as facts that are not ground."""
+        if relation in self.program.constrained:
+            return [None for _ in rows]
         with self.lock:
             return [proof and proof.rebuilt(self.stated_step) for proof in self.views.proofs(relation, rows)]
 

@@ -63,6 +63,9 @@ class Function:
     asked: str
     arity: int  # of its arguments
 
+    def __hash__(self) -> int:
+        return hash(self.relation)  # of which there is one for each
+
 
 @dataclass(frozen=True)
 class Read:

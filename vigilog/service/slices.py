@@ -220,7 +220,7 @@ class Slice:
         pairs = UNSET if any(isinstance(side, Fetch) for side in told) else paired(told[0], told[1], shape.key)
         if manner.rows == "objects" and not shape.constrained:
             told = [side if isinstance(side, Fetch) else objects(shape.columns, side) for side in told]
-            pairs = [Modified(*objects(shape.columns, (pair.old, pair.new))) for pair in pairs] if pairs else UNSET  # type: ignore[arg-type]  # they are written as they are
+            pairs = [Modified(*objects(shape.columns, (pair.old, pair.new))) for pair in pairs] if pairs else UNSET
         return ViewChange(told[0], told[1], pairs)
 
 
