@@ -18,6 +18,8 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.engine.test_changes import applied, opened
+from tests.golden import CHANGES, Case, cases
 from vigilog import reference
 from vigilog.core.delta import Delta, between
 from vigilog.core.errors import Stopped
@@ -417,3 +419,14 @@ def test_what_was_recomputed_is_used_only_while_it_is_as_things_are(way: str, tm
             got, wanted = found.get("path", Delta()), between(before_, after_)
             assert (got.plus, got.minus) == (wanted.plus, wanted.minus), number
         assert used > 20
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in cases(CHANGES) if case.path.stem in ("aggregate-join-dropped", "aggregates-over-views")], ids=str
+)
+def test_of_states_of_groups_it_is_not_told_all_so_nothing_stays(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROWS", "RECURSIVE", "NONLINEAR"):
+        monkeypatch.setattr(bulk, name, 0)
+    with opened(case, tmp_path, "auxiliary", budget=0) as database:
+        for step in case.steps:
+            assert applied(database, step.transaction) == step.expect, step.transaction

@@ -82,6 +82,8 @@ class Maintainer:
                 tables.create(relation, self._name(relation, kind))
         self.keepers = [self._keeper(part) for part in plan.components]
         self.reads = [part.reads for part in plan.components]
+        states = {keeper.group.state.relation for keeper in self.keepers if isinstance(keeper, GroupKeeper)}
+        self.told_of = plan.needed.relations.keys() - states  # of states it is told only which groups have one
         self.reading = Reading(plan.whole)
         followed = plan.followed
         self.views = None if followed is None else ExternalViews(followed, tables, self._name, self.sizes, plan.told)
@@ -196,7 +198,8 @@ class Maintainer:
                 long = time.thread_time() - began > bulk.A_MOMENT
                 self.derived, self.rounds = self.derived + anew.stats.derived, self.rounds + anew.stats.rounds
                 settle(found)
-            stays = keep and not within and number == self.applied and anew.light and not (long and isinstance(anew, Compared))
+            stays = keep and not within and number == self.applied and anew.light and self.told_of.issuperset(anew.read)
+            stays = stays and not (long and isinstance(anew, Compared))
         except BaseException:
             self._forget()
             raise
