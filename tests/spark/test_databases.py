@@ -6,7 +6,7 @@ import datetime
 import shutil
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +20,7 @@ from vigilog.core.errors import DataError, ProgramError, VigilogError
 from vigilog.core.values import Row
 from vigilog.folder.durable import Durable
 from vigilog.language.check import check
+from vigilog.spark import jdbc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +65,48 @@ def test_a_table_of_a_database(spark: SparkSession, database: Postgres, tmp_path
             "low"
         ].minus == {("screw",)}
         assert stock(db) == set()
+    database.run("DROP TABLE stock")
+
+
+def parts(read: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of rows in the parts that a table is read in, from now on."""
+    found: list[int] = []
+    usual = getattr(jdbc, read)
+
+    def counting(*given: Any) -> Any:
+        frame = usual(*given)
+        found[:] = [len(part) for part in frame.rdd.glom().collect()]
+        return frame
+
+    monkeypatch.setattr(jdbc, read, counting)
+    return found
+
+
+def test_a_large_table_is_read_in_parts(spark: SparkSession, database: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a column of numbers, whose bounds are measured, by one of dates, by one with a name that is quoted, and of a query."""
+    database.run(
+        'CREATE TABLE stock (item text, level bigint, day date, "Exact" numeric(12, 2));'
+        " INSERT INTO stock SELECT 'item ' || n, n, date '2026-01-01' + n % 300, n / 7.0 FROM generate_series(-500, 4499) n"
+    )
+    found, rows = parts("read", monkeypatch), {(f"item {number}", number) for number in range(-500, 4500)}
+    with opened(tmp_path) as db:
+        db.sync("stock", database.url, partitionColumn="level", numPartitions="5", **database.login)
+        assert stock(db) == rows
+        assert len(found) == 5 and min(found) > 990 and sum(found) == 5000
+        database.run("DELETE FROM stock WHERE level < 4000; UPDATE stock SET item = 'nail' WHERE level = 4001")
+        rows = {row for row in rows if row[1] >= 4000} - {("item 4001", 4001)} | {("nail", 4001)}
+        for options in (
+            {"partitionColumn": "day"},
+            {"partitionColumn": "Exact", "numPartitions": "3"},
+            {"partitionColumn": "level", "lowerBound": "4100", "upperBound": "4400", "numPartitions": "3"},
+            {"partitionColumn": "level", "numPartitions": "4", "query": "SELECT item, level FROM stock WHERE level >= 0"},
+        ):
+            db.sync("stock", database.url, **options, **database.login)
+            assert stock(db) == rows
+            assert len(found) == int(options.get("numPartitions", 2 * spark.sparkContext.defaultParallelism)) and min(found) > 50
+        database.run("DELETE FROM stock")
+        db.sync("stock", database.url, partitionColumn="level", **database.login)
+        assert (stock(db), found) == (set(), [0])
     database.run("DROP TABLE stock")
 
 

@@ -15,10 +15,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import NO_CODE
 from tests.golden import PROGRAMS, read_case
 from tests.java import JAVA
 from vigilog.core.errors import SparkUnavailable
@@ -155,8 +157,14 @@ def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -
     raise AssertionError(f"nobody listens at port {port} after {seconds} s")
 
 
+@dataclass(frozen=True)
+class Cluster:
+    master: str
+    workers: list[int]  # groups of processes
+
+
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A master and two workers on the loopback interface."""
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
@@ -165,6 +173,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
             daemon(tmp_path, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
         )
         wait_for(port, server)
+        workers = []
         for number in (1, 2):
             arguments = (
                 "--host",
@@ -178,15 +187,60 @@ def cluster(tmp_path: Path) -> Iterator[str]:
                 "--work-dir",
                 str(tmp_path / f"work{number}"),
             )
-            stack.enter_context(daemon(tmp_path, "org.apache.spark.deploy.worker.Worker", *arguments, master))
-        yield master
+            workers.append(stack.enter_context(daemon(tmp_path, "org.apache.spark.deploy.worker.Worker", *arguments, master)).pid)
+        yield Cluster(master, workers)
 
 
-def test_cluster(cluster: str, tmp_path: Path) -> None:
-    origins, remote = evaluate_elsewhere(tmp_path, {"VIGILOG_SPARK_MASTER": cluster})
+def test_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    origins, remote = evaluate_elsewhere(tmp_path, {"VIGILOG_SPARK_MASTER": cluster.master})
     assert not remote
     assert len(list(tmp_path.glob("work*/app-*/*"))) == 2, "an executor on each worker"
     assert all(origin.endswith("vigilog.zip/vigilog/__init__.py") for origin in origins)
+
+
+def a_worker_dies(folder: Path, master: str, *group: int) -> None:
+    """The shop's tables on a cluster, end to end, with a worker that is killed in the middle of a transaction."""
+    env = environment(folder, {"VIGILOG_SPARK_MASTER": master})
+    env["VIGILOG_SPARK_CONF"] += NO_CODE
+    command = [sys.executable, "-W", "error", "-m", "tests.spark.clustered", str(folder / "shop"), *map(str, group)]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=400, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    *steps, last = map(json.loads, done.stdout.splitlines())
+    assert last == {"problems": []}
+    for step in steps:
+        assert len(step["refused"]) <= (2 if step["step"] == "load" else 0), step
+        for refused in step["refused"]:
+            assert refused.startswith("spark: ") and refused.endswith("nothing was changed, and the next call computes it anew"), step
+
+
+def test_a_worker_of_a_cluster_dies(cluster: Cluster, tmp_path: Path) -> None:
+    a_worker_dies(tmp_path, cluster.master, cluster.workers[0])
+
+
+def test_an_executor_of_a_local_cluster_dies(tmp_path: Path) -> None:
+    a_worker_dies(tmp_path, "local-cluster[2,1,2048]")
+
+
+SUBMITTED = """
+import vigilog
+from vigilog.spark import session
+assert not session.on_this_machine(), "nobody knows yet"
+assert vigilog.evaluate('.decl r(x: symbol)\\n.output r\\nr("a").', engine="spark")["r"] == {("a",)}
+found = session.session()
+print(found.sparkContext.master, found.sparkContext.appName, found.conf.get("spark.sql.ansi.enabled"))
+"""
+
+
+def test_spark_submit_says_where_spark_runs(tmp_path: Path) -> None:
+    import pyspark
+
+    (tmp_path / "job.py").write_text(SUBMITTED)
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    command = [submit, "--master", "local[3]", "--driver-memory", "1g", str(tmp_path / "job.py")]
+    env = environment(tmp_path, {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == "local[3] vigilog true"
 
 
 # -- Spark Connect

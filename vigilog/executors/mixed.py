@@ -38,7 +38,7 @@ class Beginning:
 
     def __init__(self, make: Callable[[], SparkViews], since: Callable[[], Mapping[str, Delta]]) -> None:
         self.make, self.since = make, since
-        self.turn = Lock()
+        self.turn, self.losses = Lock(), session.losses()
         self.made: Future[SparkViews] = Future()
 
     def run(self) -> None:
@@ -60,8 +60,11 @@ class Beginning:
 
     @property
     def lost(self) -> bool:
-        """Whether it could not be made, or its session has ended."""
-        return self.made.done() and (self.made.exception() is not None or not session.is_current(self.made.result().frames.session))
+        """Whether it could not be made, or something of it has gone since, or all with its session."""
+        if not self.made.done():
+            return False
+        failed = self.made.exception() is not None or self.losses != session.losses()
+        return failed or not session.is_current(self.made.result().frames.session)
 
     def abandon(self) -> None:
         """Nobody will take it."""
@@ -91,6 +94,7 @@ class MixedViews:
         self.far, self.asked = ([name for name in names if self.is_far(name)] for names in (views, queries))
         self.resident = resident()
         self._distant: SparkViews | None = None
+        self._losses = 0  # of Spark's workers, before that began
         self._beginning: Beginning | None = None
         self._within = False  # whether a transaction is under way,
         self._before: tuple[SparkViews, dict[str, Snapshot]] | None = None  # and what Spark's part held before it
@@ -105,15 +109,15 @@ class MixedViews:
     def distant(self) -> SparkViews:
         if (beginning := self.begin()) is not None:
             try:
-                self._distant = beginning.taken()
+                self._distant, self._losses = beginning.taken(), beginning.losses
             finally:
                 self._beginning = None
         assert self._distant is not None, "it has begun"
         return self._distant
 
     def begin(self) -> Beginning | None:
-        """Spark's part as it begins; None if it is there. After the end of its process it begins anew."""
-        over = self._distant is not None and not session.is_current(self._distant.frames.session)
+        """Spark's part as it begins; None if it is there. After the end of its process, or of a worker that it kept something on, it begins anew."""
+        over = self._distant is not None and not (session.is_current(self._distant.frames.session) and self._losses == session.losses())
         if over or (self._beginning is not None and self._beginning.lost):
             self.renew()
         if self._distant is None and self._beginning is None:

@@ -5,8 +5,11 @@ A driver is a jar. `VIGILOG_JDBC_JARS` names the jars, separated as on the PATH;
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from vigilog.core.errors import DataError, UsageError
@@ -17,12 +20,43 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NEEDS_DRIVER = "there is no driver for it: name its jar in VIGILOG_JDBC_JARS before Spark starts (Debian, Ubuntu, for PostgreSQL: apt-get install libpostgresql-jdbc-java)"
+FETCHED = 10_000  # rows that a driver brings at once; PostgreSQL's would bring all of them
+_PARTS = 2  # for each core: parts are seldom of one size
+_PARTING = ("dbtable", "query", "partitionColumn", "lowerBound", "upperBound", "numPartitions")
 _DRIVERS = {"postgresql": "org.postgresql.Driver", "mariadb": "org.mariadb.jdbc.Driver", "mysql": "com.mysql.cj.jdbc.Driver"}
 
 
 def read(session: SparkSession, options: Mapping[str, str], table: str) -> DataFrame:
-    """A table, or the rows of a query, of a database."""
-    return session.read.format("jdbc").options(**_spoken(options, table)).load()
+    """A table, or the rows of a query, of a database: few at a time, and in several parts at once if the options name a column to part them by."""
+    spoken = {"fetchsize": str(FETCHED)} | _spoken(options, table)
+    if "partitionColumn" in spoken:
+        spoken |= _parted(session, spoken)
+    return session.read.format("jdbc").options(**{name: value for name, value in spoken.items() if value}).load()
+
+
+def _parted(session: SparkSession, spoken: Mapping[str, str]) -> dict[str, str]:
+    """Bounds and number of the parts, where they are not stated. A table without rows has no parts."""
+    source = f"({query}) vigilog_rows" if (query := spoken.get("query")) else spoken["dbtable"]
+    parts = {"query": "", "dbtable": source, "numPartitions": spoken.get("numPartitions", str(_PARTS * _cores(session)))}
+    if "lowerBound" in spoken and "upperBound" in spoken:
+        return parts
+    column = _quoted(spoken["partitionColumn"], spoken["url"])
+    asked = {name: value for name, value in spoken.items() if name not in _PARTING}
+    ask = asked | {"query": f"SELECT min({column}) AS low, max({column}) AS high FROM {source}"}
+    low, high = session.read.format("jdbc").options(**ask).load().collect()[0]
+    if low is None:
+        return parts | dict.fromkeys(_PARTING, "") | {"query": "", "dbtable": source}
+    bounds = (math.floor(low), math.ceil(high)) if isinstance(low, int | Decimal) else (low, high)
+    return parts | {name: spoken.get(name, str(bound)) for name, bound in zip(("lowerBound", "upperBound"), bounds, strict=True)}
+
+
+def _cores(session: SparkSession) -> int:
+    return 1 if is_remote(session) else max(1, session.sparkContext.defaultParallelism)
+
+
+def _quoted(column: str, url: str) -> str:
+    mark = "`" if url.startswith(("jdbc:mysql:", "jdbc:mariadb:")) else '"'
+    return column if re.fullmatch("[a-z_][a-z0-9_]*", column) else mark + column.replace(mark, mark + mark) + mark
 
 
 def write(frame: DataFrame, options: Mapping[str, str], table: str) -> None:

@@ -44,7 +44,10 @@ _PORT = {"spark": "7077", "sc": "15002"}
 
 _DRIVERS = ("postgresql.jar", "mariadb-java-client.jar")  # as Debian calls them
 
+_GONE = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+
 _lock = threading.Lock()
+_losses = 0
 _session: SparkSession | None = None
 _listener: Callable[[DataError | None], None] | None = None
 _idle: list[SparkSession] = []  # sessions beside it that nobody uses now
@@ -118,6 +121,24 @@ def surviving() -> Iterator[None]:
         if not process.is_lost(reason) and (is_current(before) if before is not None else not started() or alive()):
             raise
         raise ended() from None
+
+
+def losses() -> int:
+    """How often something that Spark kept on its workers turned out to have gone with one: what was kept before that is no more to be used."""
+    return _losses
+
+
+def failure(reason: Exception, doing: str) -> DataError:
+    """A failure of Spark as one sentence."""
+    global _losses
+    text = cause(reason)
+    if _GONE not in text:
+        return DataError(f"{doing}: Spark failed: {text}", "spark")
+    with _lock:
+        _losses += 1
+    return DataError(
+        f"{doing}: what Spark kept on a worker has gone with it; nothing was changed, and the next call computes it anew", "spark"
+    )
 
 
 def ended() -> DataError:
@@ -211,7 +232,7 @@ def _begun(where: str, remote: str | None) -> SparkSession:
             builder = builder.config(key, value)
     found = (builder.remote(remote) if remote else builder).getOrCreate()
     _configure(found)
-    if not where.startswith("sc://"):
+    if not where.startswith("sc://") and not _submitted():
         archive.want()
     return found
 
@@ -313,9 +334,13 @@ def _settings(master: str) -> dict[str, str]:
             "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
             "spark.default.parallelism": str(os.cpu_count() or 2),
         }
+    if _submitted():
+        settings = {key: value for key, value in settings.items() if key.startswith("spark.sql.")}
     for part in filter(None, os.environ.get("VIGILOG_SPARK_CONF", "").split(";")):
         key, _, value = part.partition("=")
         settings[key.strip()] = value.strip()
+    if _submitted():
+        return settings
     settings[JAVA_OPTIONS] = f"{archive.options()} {settings.get(JAVA_OPTIONS, '')}".strip()
     jars = [*filter(None, settings.get("spark.jars", "").split(",")), *_driver_jars()]
     return settings | ({"spark.jars": ",".join(dict.fromkeys(jars))} if jars else {})
@@ -340,7 +365,12 @@ def on_this_machine() -> bool:
     """Whether Spark is, or will be, a process of this machine alone, which sees all its files."""
     if alive():
         return _session is not None and not is_remote(_session) and _is_local(str(_session.sparkContext.master))
-    return not os.environ.get("SPARK_REMOTE") and _is_local(_stated_master())
+    return not os.environ.get("SPARK_REMOTE") and not _submitted() and _is_local(_stated_master())
+
+
+def _submitted() -> bool:
+    """Whether `spark-submit` has started this process: then it has said where and how Spark runs."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _stated_master() -> str:

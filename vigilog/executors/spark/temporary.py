@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vigilog.core.arrow import to_arrow
-from vigilog.core.errors import DataError, VigilogError
+from vigilog.core.errors import VigilogError
 from vigilog.core.values import Row
 from vigilog.executors.spark.functions import register, ship
 from vigilog.executors.spark.tasks import told
@@ -20,7 +20,7 @@ from vigilog.language.program import Program
 from vigilog.planning.dialect import Parameters
 from vigilog.planning.layout import Layout
 from vigilog.planning.sparksql import SparkDialect
-from vigilog.spark.session import cause, is_remote
+from vigilog.spark.session import failure, is_remote
 from vigilog.spark.values import to_frame
 
 if TYPE_CHECKING:
@@ -198,4 +198,4 @@ def new_tag() -> str:
 
 def translated(reason: Exception, doing: str) -> VigilogError:
     """A Spark failure as one sentence."""
-    return reason if isinstance(reason, VigilogError) else DataError(f"{doing}: Spark failed: {cause(reason)}", "spark")
+    return reason if isinstance(reason, VigilogError) else failure(reason, doing)
