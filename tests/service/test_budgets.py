@@ -101,3 +101,19 @@ def test_many_dear_queries_cost_no_more_than_all_may(serve: Serve) -> None:
             assert talk.hear("error")["error"]["code"] == "budget"
         server.tell(insert={"acct": [[1, 999]]})
         assert cheap.change()["plus"] == [[1, 999]]
+
+
+def test_whoever_asks_too_much_many_times_delays_nobody_long(serve: Serve) -> None:
+    """Their queries are found to cost too much in one attempt, and dropped at once."""
+    server = accounts(serve, "query_derived=2000", rows=8)
+    with ExitStack() as open_:
+        dear = [
+            open_.enter_context(server.following(query=f"acct(a, b), acct(c, d), acct(e, f), a + c + e != 10000{number}"))
+            for number in range(16)
+        ]
+        before = server.worked
+        server.tell(insert={"acct": [[number, 0] for number in range(100, 400)]})
+        assert server.worked - before < 2
+        for talk in dear:
+            error = talk.hear("error")["error"]
+            assert error["code"] == "budget" and "2000 rows" in error["message"]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -73,25 +73,33 @@ class Deriving(Protocol):
 
 
 class Spent:
-    """What queries cost in one transaction that concerns some of them."""
+    """What queries cost in one transaction that concerns some of them. It is taken back if one costs too much, but first all others are looked at, as long as it `lasts`, so that all that do are known."""
 
-    def __init__(self, allowance: Allowance, queries: Iterable[str]) -> None:
-        self.allowance = allowance
+    def __init__(self, allowance: Allowance, queries: Iterable[str], lasts: Callable[[], bool] = lambda: True) -> None:
+        self.allowance, self.lasts = allowance, lasts
+        self.refused: dict[str, str] = {}  # with the reasons
         self.unknown = dict.fromkeys(queries, math.inf)
         self.rows: dict[str, int] = {}
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def by(self, query: str, work: Deriving) -> Iterator[None]:
-        """What is done inside is done for a query. Raises TooDear if that was too much, or all that was done is: then for the dearest."""
+        """What is done inside is done for a query. Raises TooDear if nothing can be looked at after it, or all that was done is too much: if none is refused, for the dearest."""
         began = time.monotonic()
         try:
             yield
         except Stopped as reason:
-            self.seconds[query] = time.monotonic() - began
-            raise TooDear([query], f"in one transaction {self.allowance.said(reason)}", self.unknown | self.seconds) from None
+            self.refused[query] = f"in one transaction {self.allowance.said(reason)}"
         self.rows[query], self.seconds[query] = work.derived, time.monotonic() - began
         share = self.allowance
-        if sum(self.rows.values()) > share.together * share.rows or sum(self.seconds.values()) > share.together * share.seconds:
+        over = sum(self.rows.values()) > share.together * share.rows or sum(self.seconds.values()) > share.together * share.seconds
+        if over or not self.lasts():
+            self.settle()
+        if over:
             dearest = max(self.rows, key=lambda name: max(self.rows[name] / share.rows, self.seconds[name] / share.seconds))
             raise TooDear([dearest], ALL_TOGETHER, self.unknown | self.seconds)
+
+    def settle(self) -> None:
+        """Raises TooDear for those that cost too much."""
+        if self.refused:
+            raise TooDear(self.refused, next(iter(self.refused.values())), self.unknown | self.seconds)

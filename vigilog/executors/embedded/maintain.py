@@ -255,7 +255,7 @@ class Maintainer:
         touched = {name: views for name, views in wanted.items() if not self.filled.isdisjoint(views.inputs)}
         if not touched:
             return found
-        spent = Spent(allowance, touched)
+        spent = Spent(allowance, touched, lambda: self.tables.connection.in_transaction)
         with self.tables.no_larger(allowance.size):
             for name, views in touched.items():
                 machine = views.machine
@@ -263,6 +263,7 @@ class Maintainer:
                     found |= views.changes(self.filled, allowance.rows)
                 self.derived, self.rounds = self.derived + machine.derived, self.rounds + machine.rounds
                 machine.clear()
+            spent.settle()
         return found
 
     def _change(self, changes: Mapping[str, Delta]) -> frozenset[str] | None:

@@ -50,6 +50,7 @@ class SparkQueries:
             machine = self._machine((name,))
             with spent.by(name, machine), self.watch.within(allowance.seconds):
                 found |= machine.changes(changes, old, new, allowance.rows, stats)
+        spent.settle()
         return found
 
     def _machine(self, queries: tuple[str, ...]) -> _Machine:
