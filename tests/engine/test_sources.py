@@ -18,8 +18,11 @@ from vigilog.core.delta import Delta
 from vigilog.core.errors import DataError, ProgramError
 from vigilog.domains.domain import DomainError
 from vigilog.engine.database import Database
+from vigilog.engine.sources import functions
 from vigilog.engine.watch import watch
+from vigilog.folder.durable import Durable
 from vigilog.folder.opening import open_program
+from vigilog.folder.verify import verify
 from vigilog.language.check import check
 
 TYPED = """
@@ -282,6 +285,28 @@ like(r.name) :- who(x), in(r, s:query("starting", x)).
     (tmp_path / "p.dl").write_text(text.replace("sqlite:///", f"sqlite:///{tmp_path}/"))
     with open_program(tmp_path / "p.dl", {"who": [("ann",), ("eve",), ("b",)]}) as db:
         assert db.view("phone") == {("ann", 1)} and db.view("like") == {("ann",), ("bob",), ("eve",)}
+
+
+def test_a_folder_that_calls_is_told_of_more_calls(tmp_path: Path) -> None:
+    write(tmp_path, "csv", [("a", 1), ("b", 5)])
+    text = TYPED.replace('path="."', f'path="{tmp_path}"')
+    with open_program(text, {"n": [(5,)], "who": [("a",)]}, data=tmp_path / "data") as db:
+        assert isinstance(db, Durable)
+        assert db.define(
+            '.decl all(x: symbol) .output all all(r.name) :- in(r, d:all("t")).\n'
+            '.decl level(x: symbol, n: number) .output level level(x, r.level) :- who(x), in(r, d:select_eq("t", "name", x)).'
+        ) == {"all": Delta(plus=frozenset({("a",), ("b",)})), "level": Delta(plus=frozenset({("a", 1)}))}
+        assert db.define("high(x, 0) :- who(x).")["high"].minus == {("b", 5)}
+        assert [call.relation for call in functions(db.program)] == ["d_select_eq_t_name", "d_all_t"], "nobody has the third"
+        write(tmp_path, "csv", [("a", 2)])
+        assert db.refresh("d") == {
+            "all": Delta(minus=frozenset({("b",)})),
+            "level": Delta(plus=frozenset({("a", 2)}), minus=frozenset({("a", 1)})),
+        }
+        assert db.drop("all") == {"all": Delta(minus=frozenset({("a",)}))}
+        assert [call.relation for call in functions(db.program)] == ["d_select_eq_t_name"] and verify(db).problems == []
+    with open_program(data=tmp_path / "data") as db:
+        assert db.view("level") == {("a", 2)}
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from difflib import ndiff
 
 from vigilog.core.errors import DataError, ProgramError
 from vigilog.engine.evaluate import ensure_known
+from vigilog.language.calls import without_idle_calls
 from vigilog.language.check import check
 from vigilog.language.parser import parse
 from vigilog.language.program import Program
@@ -68,12 +69,13 @@ def dropped(program: Program, name: str) -> Program:
     if reading:
         are, them = ("is", "it") if len(reading) == 1 else ("are", "them")
         raise DataError(f"{', '.join(reading)} {are} derived from {name}; drop or redefine {them} first", "needed")
-    return replace(
+    left = replace(
         program,
         declarations=tuple(old for old in program.declarations if old.relation != name),
         directives=tuple(old for old in program.directives if old.relation != name),
         rules=rules,
     )
+    return without_idle_calls(left)
 
 
 def _without_frame(program: Program, name: str) -> Program:

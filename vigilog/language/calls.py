@@ -24,6 +24,7 @@ from vigilog.language.parts import aggregates, map_terms, names, subterms, terms
 from vigilog.language.printer import show_statement, show_term
 from vigilog.language.program import Program
 from vigilog.language.safety import grounded_by
+from vigilog.language.strata import dependencies
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,25 @@ def with_places(program: Program, facts: Path, beside: Path) -> Program:
 def with_calls(program: Program, findings: Findings) -> Program:
     """The program without calls; as it is, if there are none."""
     program = program.with_rules(tuple(_with_arithmetic(rule) for rule in program.rules))
-    if not any(is_call(term) for rule in program.rules for term in all_terms(rule)):
-        return program
-    return _Calls(program, findings).resolved()
+    if any(is_call(term) for rule in program.rules for term in all_terms(rule)):
+        program = _Calls(program, findings).resolved()
+    return without_idle_calls(program)
+
+
+def without_idle_calls(program: Program) -> Program:
+    """The program without calls that no rule has any more: those of rules that were replaced."""
+    while True:
+        read = {atom.relation for rule in program.rules for atom, _ in dependencies(rule)}
+        idle = [said for said in program.directed("call") if said.relation not in read]
+        if not idle:
+            return program
+        gone = {name for said in idle for name in (said.relation, said.option.get("demand"), said.option.get("asked"))}
+        program = replace(
+            program,
+            declarations=tuple(one for one in program.declarations if one.relation not in gone),
+            directives=tuple(one for one in program.directives if one.kind != "call" or one.relation not in gone),
+            rules=tuple(rule for rule in program.rules if rule.heads[0].relation not in gone),
+        )
 
 
 ARITHMETIC = {"arith:plus": "+", "arith:minus": "-", "arith:times": "*"}
@@ -165,6 +182,16 @@ class _Calls:
         self.rules: list[syntax.Rule] = []
         self.domains: dict[str, Domain] = {}
         self.counted: set[str] = set()  # relations of calls inside aggregates, which count all that differs
+        self.answered: dict[str, tuple[str, ...]] = {}  # the results of calls that rules have which were checked before
+        for said in program.directed("call"):
+            option = said.option
+            if not {said.relation, option.get("asked"), option.get("demand")} <= program.relations.keys():
+                continue
+            columns = program.relations[said.relation].columns
+            fixed = (option[f"fixed{number}"] for number in range(len(option)) if f"fixed{number}" in option)
+            key = (option["domain"], option["function"], *fixed)
+            self.declared[key] = Call(key, said.relation, option["demand"], (), (), False, said.span)
+            self.answered[said.relation] = columns[program.relations[option["asked"]].arity :]
 
     def resolved(self) -> Program:
         for rule in [branch for whole in self.program.rules for branch in _branches(whole)]:
@@ -206,6 +233,10 @@ class _Calls:
                     signature = self._function(call)[2]
                     if signature.row:
                         rows[name] = tuple(field for field, _ in signature.results)
+                case syntax.Atom() if literal.relation in self.answered:
+                    for arg in literal.args:
+                        if isinstance(arg, syntax.Variable) and "." in arg.name:
+                            rows[arg.name.partition(".")[0]] = self.answered[literal.relation]
                 case _:
                     pass
         self._add_same(rule, rows)
