@@ -2,8 +2,7 @@
 
 A goal is an atom, or a body as a rule has it. Its answers are the atom's rows, or the values of the body's variables, less those that only one way of a disjunction has.
 
->>> from vigilog.language.calls import all_terms, is_arithmetic, is_call
-from vigilog.language.check import check
+>>> from vigilog.language.check import check
 >>> from vigilog.language.printer import show_statement
 >>> program = check('.decl edge(x: symbol, y: symbol) .input edge').program
 >>> goal = parse_goal(program, 'edge("a", y)')
@@ -86,11 +85,10 @@ def of_one_atom(goal: Goal) -> Goal:
 def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None = None) -> Goal:
     """The goal that asks for the rows of a relation, all or those with some values in some columns.
 
-        >>> from vigilog.language.calls import all_terms, is_arithmetic, is_call
-    from vigilog.language.check import check
-        >>> from vigilog.language.printer import show_statement
-        >>> show_statement(goal_of(check('.decl edge(x: symbol, y: symbol)').program, "edge", {0: "a"}).rule)
-        'answer("a", c1) :- edge("a", c1).'
+    >>> from vigilog.language.check import check
+    >>> from vigilog.language.printer import show_statement
+    >>> show_statement(goal_of(check('.decl edge(x: symbol, y: symbol)').program, "edge", {0: "a"}).rule)
+    'answer("a", c1) :- edge("a", c1).'
     """
     declaration, name, known = program.relations[relation], _unused("answer", program), bound or {}
     args = tuple(
@@ -103,13 +101,12 @@ def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None =
 def goal_of_body(program: Program, body: tuple[Literal, ...], shown: Sequence[Variable]) -> Goal:
     """The goal that asks for the values of some variables for which typed literals hold.
 
-        >>> from vigilog.language.calls import all_terms, is_arithmetic, is_call
-    from vigilog.language.check import check
-        >>> from vigilog.language.printer import show_statement
-        >>> program = check('.decl edge(x: symbol, y: symbol) .decl p(x: symbol) p(y) :- edge("a", y), !edge(y, "a").').program
-        >>> body = program.rules[0].body
-        >>> show_statement(goal_of_body(program, body, list(variables(body[0]))).rule)
-        'answer(y) :- edge("a", y), !edge(y, "a").'
+    >>> from vigilog.language.check import check
+    >>> from vigilog.language.printer import show_statement
+    >>> program = check('.decl edge(x: symbol, y: symbol) .decl p(x: symbol) p(y) :- edge("a", y), !edge(y, "a").').program
+    >>> body = program.rules[0].body
+    >>> show_statement(goal_of_body(program, body, list(variables(body[0]))).rule)
+    'answer(y) :- edge("a", y), !edge(y, "a").'
     """
     name = _unused("answer", program)
     return Goal(Rule((Atom(name, tuple(shown)),), body), Declaration(name, tuple(map(_attribute, shown))))
