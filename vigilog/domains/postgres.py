@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from vigilog.core.errors import did_you_mean
@@ -84,31 +83,6 @@ class Postgres(Database):
             )
         return _TYPES.get(name, SYMBOL)
 
-    def for_jdbc(self, table: str, columns: Columns, least: int) -> dict[str, str] | None:
-        """How Java reads the rows of a table that takes so many bytes; None of a smaller one, and where a value might be another there."""
-        POSTGRES.need(f"{self.name} asks PostgreSQL")
-        from psycopg.conninfo import conninfo_to_dict
-
-        said = conninfo_to_dict(with_variables(self.options["url"]).removeprefix("jdbc:"))
-        said |= {key: with_variables(self.options[key]) for key in ("user", "password") if key in self.options}
-        host = str(said.get("host", ""))
-        if not host or host.startswith("/") or "," in host or not said.keys() <= {"host", "port", "dbname", "user", "password"}:
-            return None
-        with self._connected() as connection:
-            types = self._catalogue(connection, table)
-            (size,) = connection.execute("SELECT pg_relation_size(to_regclass(%s))", (_path(table),)).fetchone() or (0,)
-        if (size or 0) < least or any(not _in_java(types.get(name, ""), type_) for name, type_ in columns):
-            return None
-        shown = [f"{_read(types, name, type_)}{_AS_UTC.get(types[name], '')} AS {quoted(name)}" for name, type_ in columns]
-        login = {key: str(said[key]) for key in ("user", "password") if said.get(key)}
-        return {
-            **login,
-            "url": f"jdbc:postgresql://{host}:{said.get('port') or 5432}/{said.get('dbname') or login.get('user', '')}",
-            "query": f"SELECT {', '.join(shown)} FROM {_path(table)}",
-            "fetchsize": "10000",
-            "queryTimeout": str(max(1, ceil(patience(self.options, TIMEOUT)))),
-        }
-
     def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
         signature = self.signature(function, fixed)
         with self._connected() as connection:
@@ -146,19 +120,6 @@ class Postgres(Database):
             raise DomainError(self.name, f"{what} gives more rows than max_rows, which is {most // calls}")
         told = [[_value(type_, cell) for (_, type_), cell in zip(columns, row, strict=False)] for row in rows]
         return checked(self.name, what, columns, told, {**self.options, "max_rows": str(most)})
-
-
-_AS_UTC = {"timestamp with time zone": " AT TIME ZONE 'UTC'"}
-
-
-def _in_java(name: str, type_: Type) -> bool:
-    """Whether a type of a column gives the same values of a type by JDBC."""
-    scaled = re.fullmatch(r"numeric\((\d+),(\d+)\)", name)
-    if name == "real" or not name:  # it is a double of another value there
-        return False
-    if scaled:
-        return type_ == type_named(f"decimal({scaled[1]},{scaled[2]})")
-    return type_ == _TYPES.get(name, TIMESTAMP if name in ("timestamp without time zone", *_AS_UTC) else SYMBOL)
 
 
 def _read(types: Mapping[str, str], column: str, type_: Type, ordered: bool = False) -> str:
