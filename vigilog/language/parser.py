@@ -39,7 +39,8 @@ def parse(text: str, name: str = "program") -> Program:
     with builder.lock:
         statements = builder._begin(name, findings)
         read = lexer.lex(LexerState(TextSlice.cast_from(cut.rest)), None)
-        tokens = list(_qualified([token for token in read if not builder._refuses(token)]))
+        tokens = [token for token in read if not builder._refuses(token)]
+        tokens = list(_qualified(tokens)) if any(word in text for word in WORDS) else tokens
         position = 0
         while position <= len(tokens):
             position = _parse_from(lark, tokens, position, builder)
