@@ -85,7 +85,9 @@ class Plain:
         return self._compare(relation, left if way == "delete" else left.unionByName(told_rows), change.reads)
 
     def bulk(self, bulk: Bulk, place: Path) -> Mapping[str, Told]:
-        given = self.spark.read.parquet(str(place))
+        given, before = self.spark.read.parquet(str(place)), self.tables["orders"]
+        if bulk.versions:  # what has changed in the table itself is told, too
+            given.exceptAll(before).collect(), before.exceptAll(given).collect()
         return self._compare("orders", self.tables["orders"].unionByName(given) if bulk.new else given, bulk.reads)
 
     def _compare(self, relation: str, after: DataFrame, views: tuple[str, ...]) -> dict[str, Told]:

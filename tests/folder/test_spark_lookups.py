@@ -73,3 +73,12 @@ def test_groups_are_filled_when_a_change_concerns_them(db: Durable) -> None:
         filled = {name for keeper in views._filled for name in keeper.kept}
         assert filled and filled <= views.snapshots.keys()
         assert db.view("sold") == {("north", 398), ("south", 2)}
+
+
+def test_the_first_goal_fills_no_groups(db: Durable) -> None:
+    with db:
+        assert {tuple(row) for row in db.ask('sold("south", n)')} == {("south", 2)}
+        assert not distant(db)._filled
+        assert {tuple(row) for row in db.ask("sold(r, n)")} == {("south", 2), ("north", 398)}
+        assert distant(db)._filled
+        assert {tuple(row) for row in db.ask("sold(r, n), n > 2")} == {("north", 398)}

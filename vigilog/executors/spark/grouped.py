@@ -19,7 +19,8 @@ from vigilog.executors.spark import reader as reading
 from vigilog.executors.spark.demand import DemandMachine
 from vigilog.executors.spark.functions import ship
 from vigilog.executors.spark.improved import ImprovedKeeper, improved_keeper
-from vigilog.executors.spark.stored import Snapshot, having, rows_of, spooled
+from vigilog.executors.spark.stored import Snapshot, having, in_files, rows_of, settled
+from vigilog.executors.spark.stored import spooled as in_own_files
 from vigilog.executors.spark.temporary import TemporaryViews
 from vigilog.executors.watch import Watch
 from vigilog.language import accumulators
@@ -30,6 +31,7 @@ from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group
 from vigilog.rewriting.maintenance.on_demand import OnDemand, bindings_on_demand
 from vigilog.rewriting.maintenance.plan import ComponentPlan, Plan
 from vigilog.rewriting.program.relevant import relevant
+from vigilog.spark.snapshots import read_rows, spool
 from vigilog.spark.types import spark_type
 
 if TYPE_CHECKING:
@@ -66,17 +68,21 @@ class GroupKeeper:
         """What is kept of all groups, from relations as they are given."""
         group, rows = self.group, self.group.rows.relation
         with reading.evaluated(self.frames.session, self.program, [rows], given, self.watch, stats, [rows]) as machine:
-            state = spooled(self.frames, group.state.relation, self._added_up(machine.asked(rows)))
+            state = in_own_files(self.frames, group.state.relation, self._added_up(machine.asked(rows)))
         if state.settled is None:
             values = frozenset(value for row in state.tail.plus if (value := self._valued(row)) is not None)
             aux = Snapshot(self.frames, group.aux.relation, Delta(plus=values))
+        elif state.spooled is not None:
+            known = read_rows(group.state.types, state.spooled.location)
+            found = (value for row in known if (value := self._valued(row)) is not None)
+            aux = in_files(self.frames, group.aux.relation, spool(self._columns(group.aux.relation), group.aux.types, found))
         else:
             if not self.frames.on_this_machine:
                 ship(self.frames.session)
             schema = ", ".join(
                 f"`{name}` {spark_type(type_)}" for name, type_ in zip(self._columns(group.aux.relation), group.aux.types, strict=True)
             )
-            aux = spooled(
+            aux = settled(
                 self.frames, group.aux.relation, state.exact.mapInArrow(_Valued(group, self._columns(group.aux.relation)), schema)
             )
         return {group.state.relation: state, group.aux.relation: aux}

@@ -184,12 +184,16 @@ def spooled(frames: TemporaryViews, relation: str, frame: DataFrame) -> Snapshot
     """A relation with the distinct rows of a frame, in files of this process, which can be looked up in it; nobody else may read them. One action."""
     if not frames.on_this_machine:
         return settled(frames, relation, frame)
+    columns = frames.layout.columns[relation]
+    return in_files(frames, relation, frames.act(lambda: snapshots.spooled(frame.toDF(*columns))))
+
+
+def in_files(frames: TemporaryViews, relation: str, kept: Spooled) -> Snapshot:
+    """A relation whose distinct rows are in files of this process."""
     columns, types = frames.layout.columns[relation], frames.layout.types[relation]
-    kept = frames.act(lambda: snapshots.spooled(frame.toDF(*columns)))
     if kept.rows <= LOCAL_ROWS:
-        return Snapshot(
-            frames, relation, Delta(plus=frozenset(snapshots.read_rows(frames.layout.program.relations[relation].types, kept.location)))
-        )
+        declared = frames.layout.program.relations[relation].types
+        return Snapshot(frames, relation, Delta(plus=frozenset(snapshots.read_rows(declared, kept.location))))
     near = snapshots.indexed(types, kept)
     return Snapshot(frames, relation, Delta(), snapshots.read(frames.session, kept, columns, types), kept.rows, near, kept)
 

@@ -75,6 +75,7 @@ class SparkViews:
         self._use(plan)
         self.queries = SparkQueries(plan, queries, self.watch)
         self.snapshots, self.stats = dict[str, Snapshot](), Stats("spark")
+        self.goals = 0  # that were asked
         self.looked_up = (0, 0)  # actions and jobs since the last transaction
         try:
             with self._working("reading"):
@@ -330,8 +331,11 @@ class SparkViews:
     def answers(self, goal: Goal) -> set[Row]:
         """The answers to a goal; only what it needs is derived."""
         with self._working("asking"):
-            asking, stored = with_goal(self.plan.asked, goal.declaration, goal.rule), self.at_hand
-            self._need(relevant(asking, [goal.declaration.relation]).relations)
+            self.goals += 1
+            plain = self.goals == 1 and not self._filled  # the first may ask for few groups, and be the last: none are filled for it
+            asking, stored = with_goal(self.program if plain else self.plan.asked, goal.declaration, goal.rule), self.at_hand
+            if not plain:
+                self._need(relevant(asking, [goal.declaration.relation]).relations)
             return reading.answers(self.frames.session, asking, goal.declaration, stored, self.snapshots, self.watch, self.stats)
 
     @contextmanager
