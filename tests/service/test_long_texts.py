@@ -50,7 +50,7 @@ def documents(serve: Serve, *options: str) -> Served:
     ],
 )
 def test_a_goal_over_long_texts_ends(serve: Serve, goal: str, code: str | None) -> None:
-    server = documents(serve, "seconds=3")
+    server = documents(serve, "seconds=3", "bytes=50000000")
     before, began = server.memory, time.monotonic()
     found = server.call("POST", "/v1/ask", json={"goal": goal})
     assert time.monotonic() - began < 20

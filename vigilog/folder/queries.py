@@ -63,7 +63,7 @@ class Queries:
         self.allowance = Allowance()
         self.without: frozenset[str] = frozenset()  # what is left out of a transaction that is not kept
         self.in_vain = 0.0  # seconds that attempts at this transaction took in which a query cost too much
-        self.parts = 0  # among so many all that queries may cost is divided, if that was too much
+        self.parts = 0  # among so many what one query may cost is divided, if as much was done in vain
         self.tried: dict[str, QueryVersion] = {}
         self.listeners: list[Callable[[TooDear], None]] = []
 
@@ -146,7 +146,7 @@ class Queries:
 
     def share(self) -> Allowance:
         """What each query may cost now."""
-        part = TOGETHER / max(TOGETHER, self.parts)
+        part = 1 / max(1, self.parts)
         return replace(self.allowance, without=self.without, seconds=part * self.allowance.seconds, together=TOGETHER / part)
 
     def settle(self, view: str) -> None:
@@ -159,10 +159,10 @@ class Queries:
     def give_up(self, reason: TooDear, *, keep: bool) -> None:
         """Drops queries that cost too much, and says so; or, if nothing is to be kept, leaves them out.
 
-        What was done for it in vain counts, too: when that is as much as all queries may cost, each may cost its part of that from then on.
+        What was done for it in vain counts, too: when that is as much as one query may cost, all of them share so much from then on.
         """
         self.in_vain += reason.seconds
-        if self.in_vain >= TOGETHER * self.allowance.seconds and not self.parts:
+        if self.in_vain >= self.allowance.seconds and not self.parts:
             self.parts = len(reason.cost)
             reason = reason.with_all(self.share().seconds)
         if not keep:
