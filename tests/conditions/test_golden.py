@@ -11,6 +11,7 @@ import pytest
 from tests.conditions.model import Model, Refusal
 from tests.engine.test_changes import CASES, WISHES, accept, applied, opened, told_lines
 from tests.golden import Case
+from tests.treatments import SIZE, treated
 from vigilog.core.errors import VigilogError
 from vigilog.engine.places import inputs
 from vigilog.engine.transaction import parse_transaction
@@ -21,6 +22,8 @@ from vigilog.language.check import check
 
 DIRECTIVES = ("\n.alert ", "\n.constraint ", "\n.trigger ")
 WITH_CONDITIONS = [case for case in CASES if str(case).startswith("conditions-") or any(word in case.program for word in DIRECTIVES)]
+
+ON_A_FOLDER = treated(WITH_CONDITIONS, WISHES, size="quick" if SIZE == "quick" else "long")  # the inner loop tries each under one strategy
 
 
 @pytest.mark.parametrize("case", WITH_CONDITIONS, ids=str)
@@ -43,8 +46,7 @@ def test_the_model_says_the_same(case: Case, tmp_path: Path) -> None:
         accept(case)
 
 
-@pytest.mark.parametrize("strategy", WISHES)
-@pytest.mark.parametrize("case", WITH_CONDITIONS, ids=str)
+@pytest.mark.parametrize(("case", "strategy"), ON_A_FOLDER, ids=str)
 def test_on_a_data_folder(case: Case, strategy: str, tmp_path: Path) -> None:
     """Opened anew after every transaction; what is refused leaves every table as it was."""
     folder = tmp_path / "data"
