@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.treatments import examples
+from vigilog.core.delta import Delta, between
 from vigilog.core.values import DATE, FLOAT, NUMBER, SYMBOL, UNSIGNED, Type, decimal_type
 from vigilog.engine.database import Database
 from vigilog.executors.embedded.tables import FEW
@@ -20,6 +21,7 @@ from vigilog.folder.opening import open_program
 from vigilog.folder.verify import verify
 from vigilog.language import functors
 from vigilog.language.check import check
+from vigilog.language.library import give
 from vigilog.language.program import Program
 from vigilog.rewriting.maintenance.groups import grouping
 
@@ -86,6 +88,34 @@ def test_every_aggregate_follows_every_change(data: st.DataObject) -> None:
             if "summary" in deltas:
                 view = (view - deltas["summary"].minus) | deltas["summary"].plus
             assert view == expected() == database.view("summary")
+
+
+@examples(40)
+@given(st.data())
+def test_the_variance_of_a_set_follows_every_change(data: st.DataObject) -> None:
+    """By its exact sum and that of the squares, whatever the size of the values; a single group, and several."""
+    type_ = data.draw(st.sampled_from(NUMERIC))
+    program = check(f"""
+        .decl reading(i: number, g: symbol, v: {type_}) .input reading
+        .decl each(g: symbol, r: float) .output each
+        each(g, r) :- setof((i, v), reading(i, g, v), s), variance(s, r, 2).
+        .decl among(v: {type_}) among(v) :- reading(_, _, v).
+        .decl all_(r: float) .output all_
+        all_(r) :- setof(v, among(v), s), variance(s, r).""").program
+    rows = st.tuples(st.integers(0, 6), st.sampled_from("xy"), VALUES[type_.kind])
+    held = set(data.draw(st.lists(rows, max_size=5)))
+    strategy, few = data.draw(st.sampled_from(["auto", "auxiliary"])), data.draw(st.sampled_from([0, FEW]))
+    with patch("vigilog.executors.embedded.grouped.FEW", few), Database(program, {"reading": held}, strategy) as database:
+        for gone, came in data.draw(st.lists(st.tuples(st.lists(rows, max_size=3), st.lists(rows, max_size=3)), max_size=6)):
+            leaving = [*gone, *data.draw(st.lists(st.sampled_from(sorted(held)), max_size=3))] if held else gone
+            before = database.view("each")
+            deltas = database.apply({"delete": {"reading": leaving}, "insert": {"reading": came}})
+            assert deltas.get("each", Delta()) == between(before, database.view("each"))
+            held = (held - set(leaving)) | set(came)
+            groups = {g: [v for _, of, v in held if of == g] for g in "xy"}
+            found = {(g, give("variance", FLOAT, values)) for g, values in groups.items()}
+            assert database.view("each") == {row for row in found if row[1] is not None}
+            assert database.view("all_") == {(r,) for r in [give("variance", FLOAT, list({v for _, _, v in held}))] if r is not None}
 
 
 def test_a_relation_whose_rows_are_kept_is_never_read() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Context, Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -54,6 +55,19 @@ def mean_of(type_: Type, total: int, number: int) -> Value | None:
     """The mean of so many values of a type; None if their sum is too large for a float."""
     try:
         return FLOAT.check(float(_number(type_, total)) / number)
+    except (ValueError, OverflowError):
+        return None
+
+
+def variance_of(type_: Type, total: int, squares: int, number: int) -> Value | None:
+    """The variance of so many values of a type, by the units of their sum and of the sum of their squares; None if it is too large for a float.
+
+    >>> variance_of(FLOAT, 10 * _ONE, 30 * _ONE**2, 4)
+    1.25
+    """
+    one = _ONE if type_.kind == "float" else 10**type_.scale
+    try:
+        return FLOAT.check(float(Fraction(number * squares - total * total, (number * one) ** 2)))
     except (ValueError, OverflowError):
         return None
 

@@ -58,7 +58,10 @@ def give(op: str, type_: Type, values: Sequence[Any], parameter: Any = None) -> 
     elif not values:
         return None
     else:
-        given = _MEANING[op](sorted(values), parameter)
+        try:
+            given = _MEANING[op](sorted(values), parameter)
+        except OverflowError:
+            return None
     try:
         return given if given is None or isinstance(given, Set | tuple) else type_.check(given)
     except (ValueError, OverflowError):

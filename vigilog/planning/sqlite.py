@@ -518,7 +518,10 @@ class _Units:
         self.decode = decoder(self.type) or _same
 
     def step(self, value: Any) -> None:
-        self.total += accumulators.units(self.type, self.decode(value))
+        self.total += self.units(value)
+
+    def units(self, value: Any) -> int:
+        return accumulators.units(self.type, self.decode(value))
 
     def finalize(self) -> str:
         return accumulators.written(self.type, self.total)
@@ -532,8 +535,27 @@ class _UnsignedUnits(_Units):
     type = UNSIGNED
 
 
+class _Squares(_Units):
+    """The exact sum of squares, in which numbers and decimals are whole numbers as they are stored."""
+
+    type = NUMBER
+
+    def units(self, value: Any) -> int:
+        return super().units(value) ** 2
+
+
+class _FloatSquares(_Squares):
+    type = FLOAT
+
+
+class _UnsignedSquares(_Squares):
+    type = UNSIGNED
+
+
 def kept_part(op: str, type_: Type, column: str) -> str:
     """The SQL for what the state of a group has of a column; see `rewriting/maintenance/group.py`."""
+    if op == "squares":
+        return f"v_squares_{type_.kind if type_.kind in ('float', 'unsigned') else 'number'}({column})"
     if op != "sum":
         return f"{op}({column})"
     if type_.kind in ("float", "unsigned"):
@@ -544,6 +566,9 @@ def kept_part(op: str, type_: Type, column: str) -> str:
 AGGREGATE_CLASSES: dict[str, type] = {
     "v_units_float": _FloatUnits,
     "v_units_unsigned": _UnsignedUnits,
+    "v_squares_number": _Squares,
+    "v_squares_float": _FloatSquares,
+    "v_squares_unsigned": _UnsignedSquares,
     "v_sum_float": _FloatSum,
     "v_mean_float": _FloatMean,
     "v_sum_unsigned": _UnsignedSum,

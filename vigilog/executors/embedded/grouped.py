@@ -25,7 +25,7 @@ from vigilog.planning.select import Choice, select
 from vigilog.planning.sqlite import decoder, encoder, kept_part
 from vigilog.rewriting.maintenance.alone import read_alone, turned_alone, value_alone, written_alone
 from vigilog.rewriting.maintenance.external import external
-from vigilog.rewriting.maintenance.group import EXTREMES, Cells
+from vigilog.rewriting.maintenance.group import ADDED, EXTREMES, Cells
 from vigilog.rewriting.maintenance.plan import GroupPlan
 from vigilog.rewriting.maintenance.states import Direction
 from vigilog.rewriting.maintenance.turning import Columns, aligned, gathered, read, turned, values, written
@@ -247,7 +247,7 @@ class GroupKeeper:
     def _turn(self, gone: Groups, came: Groups) -> dict[str, Direction]:
         """Gives groups their new state; and their new values, where these are others."""
         group, width, many = self.group, self.group.keys, self.tables.connection.executemany
-        found = list(self._alone(gone, came) if len(gone) + len(came) <= FEW else self._together(gone, came))
+        found = list(self._alone(gone, came) if not width or len(gone) + len(came) <= FEW else self._together(gone, came))
         held = [key + now for key, _, now, _, _ in found if now is not None]
         deletes = [key + state for key, state, now, _, _ in found if now is None and state is not None]
         others = [(key, old, new) for key, _, _, old, new in found if old != new]
@@ -405,8 +405,8 @@ class GroupKeeper:
             f"UPDATE {quote(layout.tables[group.aux.relation])} SET {', '.join(f'{column} = ?' for column in shown)} WHERE {whole}"
         )
         self.take_out = f"DELETE FROM {quote(layout.tables[group.aux.relation])} WHERE {whole}"
-        self.decoders = {place: code for place, part in enumerate(group.parts) if part.op == "sum" and (code := decoder(part.type))}
-        self.extremes = {1 + place: code for place, part in enumerate(group.parts) if part.op != "sum" and (code := decoder(part.type))}
+        self.decoders = {place: code for place, part in enumerate(group.parts) if part.op in ADDED and (code := decoder(part.type))}
+        self.extremes = {1 + place: code for place, part in enumerate(group.parts) if part.op in EXTREMES and (code := decoder(part.type))}
         self.encoders = {place: code for place in group.read if (code := encoder(group.shown[place].type))}
 
     def _look_up(self, place: int) -> _LookUp:

@@ -6,7 +6,7 @@ among the bindings of its group, which are derived on demand. What a change of v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -253,6 +253,8 @@ def _part(op: str, type_: Type, column: Column) -> Column:
 
     if op in EXTREMES:
         return F.min(column) if op == "min" else F.max(column)
+    if op == "squares":
+        return F.udf(_squares(type_), "string", useArrow=True)(F.collect_list(column))
     if type_.kind == "float":
         return F.udf(_float_units, "string", useArrow=True)(F.collect_list(column))
     whole = column * F.lit(Decimal(10) ** type_.scale).cast(f"decimal({type_.scale + 1},0)") if type_.scale else column
@@ -264,3 +266,10 @@ def _float_units(values: Iterable[float]) -> str:
 
     total: Any = sum(accumulators.units(FLOAT, value) for value in values)
     return accumulators.written(FLOAT, total)
+
+
+def _squares(type_: Type) -> Callable[[Iterable[Any]], str]:
+    def squares(values: Iterable[Any]) -> str:
+        return accumulators.written(type_, sum(accumulators.units(type_, value) ** 2 for value in values))
+
+    return squares

@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vigilog.language import accumulators
-from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group
+from vigilog.rewriting.maintenance.group import ADDED, EXTREMES, Cells, Group
 from vigilog.rewriting.maintenance.turning import AS_THEY_ARE, Coders, all_pass
 
 
 def read_alone(group: Group, state: Cells | None) -> list[Any]:
     """What a state says of a group: the number of bindings, and its parts."""
     if state is None:
-        return [0, *(0 if part.op == "sum" else None for part in group.parts)]
+        return [0, *(0 if part.op in ADDED else None for part in group.parts)]
     found = [*state]
     for place, reader in group.readers:
         found[place] = reader(found[place])
@@ -49,7 +49,7 @@ def turned_alone(
     found[0] += (came[0] if came else 0) - (gone[0] if gone else 0)
     for place, part in enumerate(group.parts, start=1):
         old = found[place]
-        if part.op == "sum":
+        if part.op in ADDED:
             found[place] = old + (came[place] if came else 0) - (gone[place] if gone else 0)
         elif came and (old is None or EXTREMES[part.op](came[place], old)):
             found[place] = came[place]
@@ -70,6 +70,8 @@ def value_alone(group: Group, cells: Sequence[Any], encoders: Coders = AS_THEY_A
             held = accumulators.sum_of(shown.type, held)
         elif shown.op == "mean" and shown.part is not None:
             held = accumulators.mean_of(group.parts[shown.part].type, held, number)
+        elif shown.op == "variance" and shown.part is not None:
+            held = accumulators.variance_of(group.parts[shown.part].type, held, cells[1 + shown.squares], number)
         found.append(held)
     if None in found or (group.tests and not all_pass(group, found)):
         return None

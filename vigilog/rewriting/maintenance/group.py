@@ -13,12 +13,13 @@ from vigilog.language import accumulators
 from vigilog.language.syntax import Atom, Builtin, Declaration, Rule, Variable
 
 EXTREMES: Mapping[str, Callable[[Any, Any], bool]] = {"min": le, "max": ge}  # whether one value is as good as another, or better
+ADDED = frozenset({"sum", "squares"})  # what is added up, and so can be taken away
 Cells = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class StatePart:
-    """What is kept of a column of the bindings: an exact sum (`accumulators.py`), or the least or the greatest value."""
+    """What is kept of a column of the bindings: an exact sum (`accumulators.py`), of the values or of their squares, or the least or the greatest value."""
 
     op: str
     column: int
@@ -27,12 +28,13 @@ class StatePart:
 
 @dataclass(frozen=True)
 class GroupAggregate:
-    """An aggregate: the variable that gets its value, and the part that it is found from; `count` needs none."""
+    """An aggregate: the variable that gets its value, and the part that it is found from; `count` needs none, `variance` another one, the sum of the `squares`."""
 
     variable: Variable
     op: str
     type: Type
     part: int | None
+    squares: int = -1
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,12 @@ class Group:
     @cached_property
     def readers(self) -> list[tuple[int, Callable[[str], int]]]:
         """How texts in states are read, by their places."""
-        return [(place, accumulators.reader(part.type)) for place, part in enumerate(self.parts, start=1) if part.op == "sum"]
+        return [(place, accumulators.reader(part.type)) for place, part in enumerate(self.parts, start=1) if part.op in ADDED]
 
     @cached_property
     def writers(self) -> list[tuple[int, Callable[[int], str]]]:
         """How texts in states are written, by their places."""
-        return [(place, accumulators.writer(part.type)) for place, part in enumerate(self.parts, start=1) if part.op == "sum"]
+        return [(place, accumulators.writer(part.type)) for place, part in enumerate(self.parts, start=1) if part.op in ADDED]
 
     @property
     def kept(self) -> tuple[Declaration, ...]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import count, product
 
-from vigilog.core.values import NUMBER, SYMBOL, Type, Value
+from vigilog.core.values import NUMBER, SYMBOL, Type, Value, set_type, tuple_type
 from vigilog.language import syntax
 from vigilog.language.canonical import canonical
 from vigilog.language.functors import AGGREGATES
@@ -42,6 +42,7 @@ from vigilog.rewriting.maintenance.implied import joined, maps
 from vigilog.rewriting.naming import Naming
 
 KEPT = frozenset({"count", "sum", "mean", "min", "max"})  # the aggregates whose state can be kept
+OF_SETS = frozenset({"variance"})  # and those over sets
 MOST_WAYS = 8  # a rule becomes at most so many: each of its groups is empty or not
 
 
@@ -88,12 +89,17 @@ def grouping(program: Program, relations: Mapping[str, bool]) -> Grouping:
 
 @dataclass
 class _Site:
-    """Aggregates of one rule over the same body, by their places in the rule."""
+    """Aggregates of one rule over the same body, by their places in the rule; in other `places` are the sets that nothing else is asked of."""
 
     keys: tuple[syntax.Variable, ...]
     body: tuple[syntax.Literal, ...]
     found: dict[int, tuple[syntax.Variable, syntax.Aggregate]] = field(default_factory=dict)
     tests: tuple[syntax.Builtin, ...] = ()
+    sets: set[int] = field(default_factory=set)
+
+    @property
+    def places(self) -> set[int]:
+        return self.sets | self.found.keys()
 
     @property
     def ways(self) -> tuple[tuple[syntax.Literal, ...], ...]:
@@ -106,7 +112,7 @@ class _Site:
     @property
     def nothing(self) -> bool:
         """Whether all have a value over nothing."""
-        return all(AGGREGATES[aggregate.op].nothing for _, aggregate in self.found.values())
+        return all(aggregate.op in KEPT and AGGREGATES[aggregate.op].nothing for _, aggregate in self.found.values())
 
     @property
     def given(self) -> set[str]:
@@ -120,24 +126,63 @@ def _sites(rule: syntax.Rule, own: Collection[str]) -> Iterator[_Site]:
     for place, literal in enumerate(rule.body):
         match literal:
             case syntax.Builtin(op="=", args=(syntax.Variable() as variable, syntax.Aggregate() as aggregate)) if aggregate.op in KEPT:
-                keys = needs(aggregate, scope)
+                alike = _plain_target(canonical(aggregate, scope), scope)
+                asked = {place: (variable, alike)}
+            case syntax.Builtin(op="=", args=(syntax.Variable() as variable, syntax.Aggregate(op="setof") as aggregate)):
+                alike = canonical(aggregate, scope)
+                asked = _asked_of(rule, place, variable, alike)
             case _:
                 continue
-        alike = _plain_target(canonical(aggregate, scope), scope)
+        keys = needs(aggregate, scope)
         wanted = keys | (names(alike.target) if alike.target is not None else set())
         bound = grounded_by(alike.body, set(), scope | names_in(alike))
-        if not wanted <= bound or variable.name in keys or any(atom.relation in own for atom, _ in atoms(alike.body)):
+        given = {value.name for value, _ in asked.values()}
+        if not asked or not wanted <= bound or not given.isdisjoint(keys) or any(atom.relation in own for atom, _ in atoms(alike.body)):
             continue
         columns = tuple({v.name: v for part in (rule.head, *rule.body) for v in variables(part) if v.name in keys}.values())
-        site = next((s for s in found if s.body == alike.body and s.keys == columns and variable.name not in s.given), None)
+        site = next((s for s in found if s.body == alike.body and s.keys == columns and given.isdisjoint(s.given)), None)
         if site is None:
             site = _Site(columns, alike.body)
             found.append(site)
-        site.found[place] = variable, alike
+        site.found |= asked
+        site.sets |= {place} - asked.keys()
     for site in found:
         if ways * (1 + site.nothing) <= MOST_WAYS:
             ways *= 1 + site.nothing
             yield site
+
+
+def _asked_of(
+    rule: syntax.Rule, place: int, variable: syntax.Variable, collected: syntax.Aggregate
+) -> dict[int, tuple[syntax.Variable, syntax.Aggregate]]:
+    """What is asked of a set, by the places in the rule, as aggregates over the bindings, of which each is one element; nothing if they are not that, or if anything else is asked."""
+    target = collected.target
+    parts = target.args if isinstance(target, syntax.Functor) and target.name == "()" else (target,)
+    own = {arg.name for literal in collected.body for arg in variables(literal)} - names(rule)
+    listed = [part.name for part in parts if isinstance(part, syntax.Variable)]
+    if len(listed) < len(parts) or len({*listed}) < len(listed) or {*listed} != own or not isinstance(collected.body[0], syntax.Atom):
+        return {}
+    if len(collected.body) > 1 or variable.name in names(rule.head):
+        return {}
+    found: dict[int, tuple[syntax.Variable, syntax.Aggregate]] = {}
+    for other, literal in enumerate(rule.body):
+        match literal:
+            case _ if other == place or variable.name not in names(literal, into_aggregates=True):
+                continue
+            case syntax.Builtin(op=op, args=(syntax.Variable(name=name), syntax.Variable() as value, *which), definition=None) if (
+                op in OF_SETS and name == variable.name and value.name not in {name, *(known.name for known, _ in found.values())}
+            ):
+                match which:
+                    case [syntax.Constant(value=int() as component)]:
+                        column = component - 1
+                    case []:
+                        column = 0
+                    case _:
+                        return {}
+                found[other] = value, replace(collected, op=op, target=parts[column], type=value.type)
+            case _:
+                return {}
+    return found
 
 
 def _plain_target(aggregate: syntax.Aggregate, scope: set[str]) -> syntax.Aggregate:
@@ -174,7 +219,7 @@ class _Groups:
         sites = list(_sites(rule, self.home.get(rule.head.relation, ())))
         if not sites:
             return [rule]
-        places = {place for site in sites for place in site.found}
+        places = {place for site in sites for place in site.places}
         rest = [literal for place, literal in enumerate(rule.body) if place not in places]
         for site in sites:
             site.tests = tuple(literal for literal in rest if isinstance(literal, syntax.Builtin) and _tests(literal, site.given))
@@ -196,22 +241,19 @@ class _Groups:
         place_of = {variable.name: place for place, variable in enumerate(columns.values())}
         for variable, aggregate in site.found.values():
             assert aggregate.type is not None, "checked programs are typed"
-            part = None
+            part, squares = None, -1
             if aggregate.op != "count":
                 assert isinstance(aggregate.target, syntax.Variable) and aggregate.target.type is not None, "an equality computes it"
                 op = aggregate.op if aggregate.op in EXTREMES else "sum"
                 column = place_of[columns[aggregate.target.name].name]
                 part = parts.setdefault(StatePart(op, column, aggregate.target.type), len(parts))
-            shown.append(GroupAggregate(variable, aggregate.op, aggregate.type, part))
+                if aggregate.op == "variance":
+                    squares = parts.setdefault(StatePart("squares", column, aggregate.target.type), len(parts))
+            shown.append(GroupAggregate(variable, aggregate.op, aggregate.type, part, squares))
         read = self._read(rule, site, rest, shown)
         rows, kept = syntax.Atom(rules[0].head.relation, tuple(columns.values())), [*parts]
         some = replace(rows, args=(*site.keys, *(syntax.Wildcard(arg.type) for arg in rows.args[len(site.keys) :])))
-        over = (
-            syntax.Builtin(
-                "=", (s.variable, syntax.Aggregate(s.op, None if s.part is None else rows.args[kept[s.part].column], (rows,), s.type))
-            )
-            for s in shown
-        )
+        over = [literal for s in shown for literal in _defining(s, rows, site.keys, None if s.part is None else kept[s.part].column)]
         aux = syntax.Atom(self._name(rule, "aux"), (*site.keys, *(shown[place].variable for place in read)))
         held = [NUMBER, *(part.type if part.op in EXTREMES else SYMBOL for part in kept)]
         state = syntax.Atom(
@@ -254,12 +296,12 @@ class _Groups:
     def _read(self, rule: syntax.Rule, site: _Site, rest: Sequence[syntax.Literal], shown: Sequence[GroupAggregate]) -> list[int]:
         """Which values the rule reads elsewhere; one at least, where a group has no other columns."""
         others = (literal for literal in rest if literal not in site.tests)
-        over = (aggregate for place, literal in enumerate(rule.body) if place not in site.found for aggregate in aggregates(literal))
+        over = (aggregate for place, literal in enumerate(rule.body) if place not in site.places for aggregate in aggregates(literal))
         used = names(rule.head).union(*map(names, others), *(names(part, into_aggregates=True) for part in over))
         used |= {
             literal.args[0].name
             for place, literal in enumerate(rule.body)
-            if place not in site.found
+            if place not in site.places
             and isinstance(literal, syntax.Builtin)
             and isinstance(literal.args[0], syntax.Variable)
             and literal not in rest
@@ -273,6 +315,25 @@ class _Groups:
             name = self.naming.fresh(name)
         self.named.add(name)
         return name
+
+
+def _defining(shown: GroupAggregate, rows: syntax.Atom, keys: Sequence[syntax.Variable], column: int | None) -> Iterator[syntax.Builtin]:
+    """What an aggregate is, by all bindings of its group."""
+    if shown.op not in OF_SETS:
+        yield syntax.Builtin(
+            "=", (shown.variable, syntax.Aggregate(shown.op, None if column is None else rows.args[column], (rows,), shown.type))
+        )
+        return
+    assert column is not None, "it is an aggregate of values"
+    own = rows.args[len(keys) :]
+    types = [arg.type for arg in own if arg.type is not None]
+    target = own[0] if len(own) == 1 else syntax.Functor("()", own, tuple_type(*types))
+    taken = names(rows) | {key.name for key in keys} | {shown.variable.name}
+    name = next(name for number in count() if (name := f"w{number}") not in taken)
+    collected = syntax.Variable(name, set_type(types[0] if len(own) == 1 else tuple_type(*types)))
+    yield syntax.Builtin("=", (collected, syntax.Aggregate("setof", target, (rows,), collected.type)))
+    place = () if len(own) == 1 else (syntax.Constant(column - len(keys) + 1, NUMBER),)
+    yield syntax.Builtin(shown.op, (collected, shown.variable, *place))
 
 
 def _body(

@@ -28,7 +28,7 @@ from vigilog.core.rows import transposed
 from vigilog.core.values import Value
 from vigilog.language import accumulators, functors
 from vigilog.language.syntax import Builtin, Constant, Functor, Term, Variable
-from vigilog.rewriting.maintenance.group import EXTREMES, Cells, Group, GroupAggregate, StatePart
+from vigilog.rewriting.maintenance.group import ADDED, EXTREMES, Cells, Group, GroupAggregate, StatePart
 
 Columns = list[list[Any]]
 Coders = Mapping[int, Callable[[Any], Any]]  # of cells, by the place of a part, or of what is shown
@@ -46,23 +46,25 @@ def gathered(group: Group, bindings: Sequence[Cells], decoders: Coders = AS_THEY
         cells = list(map(itemgetter(part.column), bindings))
         if place in decoders:
             cells = list(map(decoders[place], cells))
-        if part.op == "sum" and part.type.kind != "number":
+        if part.op in ADDED and part.type.kind != "number":
             cells = [accumulators.units(part.type, cell) for cell in cells]
+        if part.op == "squares":
+            cells = [cell * cell for cell in cells]
         if not alone:
-            cells = _added(found, len(places), cells) if part.op == "sum" else _best(found, len(places), cells, part)
+            cells = _added(found, len(places), cells) if part.op in ADDED else _best(found, len(places), cells, part)
         columns.append(cells)
     return dict(zip(places, zip(*columns, strict=True), strict=True))
 
 
 def aligned(group: Group, keys: Iterable[Cells], groups: Mapping[Cells, Cells]) -> Columns:
     """The columns of groups in the order of some keys, of which there is one at least."""
-    nothing = (0, *(0 if part.op == "sum" else None for part in group.parts))
+    nothing = (0, *(0 if part.op in ADDED else None for part in group.parts))
     return transposed(list(map(groups.get, keys, repeat(nothing))))
 
 
 def read(group: Group, states: Sequence[Cells | None]) -> Columns:
     """What states say of groups; None is the state of an empty one."""
-    nothing = (0, *("0" if part.op == "sum" else None for part in group.parts))
+    nothing = (0, *("0" if part.op in ADDED else None for part in group.parts))
     columns = transposed([nothing if state is None else state for state in states])
     for place, reader in group.readers:
         columns[place] = list(map(reader, columns[place]))
@@ -91,7 +93,7 @@ def turned(
     """Groups after bindings have gone and come. `look_up` finds the extreme of a part in a group when the one before has left."""
     columns: Columns = [_turned(before[0], gone[0], came[0])]
     for place, part in enumerate(group.parts, start=1):
-        if part.op == "sum":
+        if part.op in ADDED:
             columns.append(_turned(before[place], gone[place], came[place]))
             continue
         better, cells = EXTREMES[part.op], []
@@ -128,6 +130,9 @@ def _shown(group: Group, shown: GroupAggregate, columns: Columns) -> list[Any]:
         return cells
     if shown.op == "sum":
         return accumulators.sums_of(shown.type, cells)
+    if shown.op == "variance":
+        found = zip(cells, columns[1 + shown.squares], columns[0], strict=True)
+        return [accumulators.variance_of(part.type, total, squares, number) if number else None for total, squares, number in found]
     return [accumulators.mean_of(part.type, total, number) if number else None for total, number in zip(cells, columns[0], strict=True)]
 
 
