@@ -32,8 +32,18 @@ bad(i) :- stock(i, n), n < 0.
 .decl three(item: symbol, n: number)
 three(i, n) :- stock(i, n), n = 3.
 .trigger three(delete=orders)
+.decl best(item: symbol, n: number)
+.key best(item)
+.decl twice(item: symbol, n: number)
+twice(i, n) :- stock(i, m), m > 90, (n = 1 ; n = m).
+.trigger twice(insert=best)
 """
-WHY = {"constraint": ['bad("a")'], "conflict": ['low("c", 3)', 'three("c", 3)'], "cascade": ['more("e", 17)']}
+WHY = {
+    "constraint": ['bad("a")'],
+    "conflict": ['low("c", 3)', 'three("c", 3)'],
+    "cascade": ['more("e", 17)'],
+    "key": ['twice("k", 1)', 'twice("k", 95)'],
+}
 MANY = {"insert": {"stock": [["pin", 1]]}}
 
 
@@ -55,6 +65,7 @@ def vigilog(*arguments: str, given: str | None = None) -> tuple[int, str, str]:
         ({"insert": {"stock": [["a", -1], ["b", 50]]}}, "constraint", {"insert": {"stock": [["a", -1]]}}),
         ({"insert": {"stock": [["c", 3]], "gone": [["d", 1]]}}, "conflict", {"insert": {"stock": [["c", 3]]}}),
         ({"insert": {"stock": [["e", 1]]}, "delete": {"gone": [["d", 1]]}}, "cascade", None),
+        ({"insert": {"stock": [["k", 95], ["l", 50]]}}, "key", {"insert": {"stock": [["k", 95]]}}),
     ],
 )
 def test_a_refusal_has_a_cause(folder: Path, transaction: dict[str, Any], code: str, cause: Any) -> None:
@@ -179,3 +190,25 @@ def test_triggered_rows_have_the_proofs_of_their_rounds() -> None:
     assert inserted["why"]["because"] == [{"literal": 'k(8, "five")'}]
     assert (deleted["trigger"], deleted["row"], deleted["cause"]) == ("two", [8], {"insert": {"b": [[8]]}})
     assert deleted["why"]["because"] == [{"literal": "b(8)"}]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "external", "materialized", "auxiliary"])
+def test_a_recursion_that_breaks_a_key_is_explained(strategy: str) -> None:
+    """Its proofs need an index of a work table, which is in a database of its own for who only asks."""
+    program = """
+.decl b(x: number, y: number)
+.decl k(x: number, y: number)
+.key k(x)
+.decl reached(x: number, y: number)
+reached(x, y) :- b(x, y).
+reached(x, y) :- b(x, z), reached(z, y).
+.trigger reached(upsert=k)
+"""
+    with open_program(program, {"b": [(0, 1), (1, 2)]}, strategy=strategy) as db:
+        for _ in range(3):
+            db.what_if(delete={"b": [(0, 1)]})
+            assert db.ask("reached(0, y)") == [(0, 1), (0, 2)]
+            (answer,) = watch(db, ['{"insert": {"b": [[4, 0]]}}'], why=True)
+            error = answer["error"]
+            assert (error["code"], error["triggers"], error["cause"]) == ("key", ["reached"], {"insert": {"b": [[4, 0]]}})
+            assert [proof["literal"] for proof in error["why"]] == ["reached(4, 0)", "reached(4, 1)"]

@@ -84,6 +84,15 @@ class Cascade:
             )
         return found
 
+    def broken(self, message: str, target: str, rows: Sequence[Row]) -> Refused:
+        """The error for the last round, which gives a relation rows that have one key."""
+        guilty = [firing for firing in self.last if firing.trigger.target == target and firing.puts and not firing.rows.isdisjoint(rows)]
+        names, conditions = [firing.trigger.name for firing in guilty], [firing.trigger.relation for firing in guilty]
+        members = {"triggers": sorted(names), "relation": target}
+        refused = Refused(f"{message}, by the trigger {' and '.join(names)}", "key", members, conditions)
+        refused.rows = [(firing.trigger.relation, row) for firing in guilty for row in rows if row in firing.rows]
+        return refused
+
     def _wait(self, change: Effect) -> None:
         for relation in change.views:
             for place in self.places.get(relation, ()):

@@ -17,7 +17,7 @@ from vigilog.core.errors import DataError, Refused
 from vigilog.core.values import sorted_rows
 from vigilog.engine.outcome import Changeable, Fired, Judge
 from vigilog.engine.proposal import at_home
-from vigilog.engine.transaction import net_changes, net_of_values
+from vigilog.engine.transaction import KeyClash, net_changes, net_of_values
 from vigilog.executors.evaluation import Stats
 
 FOLLOWING_ROUNDS = 1000  # in which keepers answer each other
@@ -80,13 +80,19 @@ class Rounds:
             rows = sorted_rows(firing.rows)
             proofs = dict(zip(rows, self.db.proofs(firing.trigger.relation, rows), strict=True))
             self.fired.append(Fired(firing.trigger, proofs, deltas(self.net.changes)))
-        return net_of_values(self.db.program, self.db.base, done) if done else None
+        try:
+            return net_of_values(self.db.program, self.db.base, done) if done else None
+        except KeyClash as clash:
+            assert self.triggers, "they have fired"
+            broken = self.triggers.broken(clash.message, clash.relation, clash.rows)
+            self._explain(broken)
+            raise broken from None
 
     def _explain(self, refused: Refused) -> None:
         """Adds why the conditions have the rows that are to blame, while they do."""
         found = [proof for relation, row in refused.rows[:MOST_PROOFS] for proof in self.db.proofs(relation, [row]) if proof]
         refused.members = {**refused.members, "why": [proof.json() for proof in found]}
-        if refused.code == "conflict":  # a cascade is caused by all that came before
+        if refused.code != "cascade":  # that is caused by all that came before
             refused.proofs = found
 
     def _answered(self, change: Effect) -> NetChange | None:

@@ -24,6 +24,14 @@ COLLECTIONS = (list, tuple, set, frozenset)
 Transaction = Mapping[str, Mapping[str, Any]]
 
 
+class KeyClash(DataError):
+    """Two rows of a relation would have the same key."""
+
+    def __init__(self, message: str, relation: str, rows: tuple[Row, Row]) -> None:
+        super().__init__(message, "key")
+        self.relation, self.rows = relation, rows
+
+
 class Lookup(Protocol):
     """A base relation in which rows can be looked up."""
 
@@ -244,14 +252,15 @@ def _values(rows: Collection[Row], key: tuple[int, ...]) -> Iterable[Row]:
     return zip(map(itemgetter(*key), rows)) if key else ((),) * len(rows)
 
 
-def _twice(program: Program, relation: str, key: tuple[int, ...], one: Row, other: Row) -> DataError:
+def _twice(program: Program, relation: str, key: tuple[int, ...], one: Row, other: Row) -> KeyClash:
     declaration = program.relations[relation]
     shown = [
         json.dumps([type_.to_json(cell) for type_, cell in zip(declaration.types, row, strict=True)], ensure_ascii=False)
         for row in (one, other)
     ]
     columns = ", ".join(declaration.columns[column] for column in key)
-    return DataError(f"{relation} would have two rows with the same key ({columns}): {shown[0]} and {shown[1]}", "key")
+    message = f"{relation} would have two rows with the same key ({columns}): {shown[0]} and {shown[1]}"
+    return KeyClash(message, relation, (one, other))
 
 
 def _update(program: Program, relation: str, given: Any) -> tuple[list[Row], list[Row]]:

@@ -72,6 +72,7 @@ class Tables:
         self.asked = False  # whether there is a database for who only asks
         self.indexed = False  # whether an index was made, so that SQLite compiles all statements anew, since somebody looked
         self.made: set[str] = set()  # the work tables,
+        self.places: dict[str, str] = {}  # the databases that they are in,
         self.work_orders: dict[str, list[Order]] = {}  # and their indexes
         self.connection = connection or _private(resident)
         self.cursor = self.connection.cursor()
@@ -106,6 +107,7 @@ class Tables:
         place = "temp." if self.durable else f"{ASIDE}." if aside and self.asked else ""
         self.execute(f"CREATE TABLE {place}{quote(table)} {defined}")
         self.made.add(table)
+        self.places[table] = place
 
     def put_aside(self) -> None:
         """From now on, who only asks has work tables in a database of their own, so that SQLite need not compile the statements of transactions anew when these are made."""
@@ -239,7 +241,7 @@ class Tables:
         known = self.work_orders.setdefault(table, [tuple(range(len(columns)))])
         for order in needed_indexes([searched], known):
             over = ", ".join(quote(columns[column]) for column in order)
-            self.execute(f"CREATE INDEX {quote(f'{table} by {order}')} ON {quote(table)} ({over})")
+            self.execute(f"CREATE INDEX {self.places.get(table, '')}{quote(f'{table} by {order}')} ON {quote(table)} ({over})")
             known.append(order)
 
     @contextmanager
