@@ -75,7 +75,8 @@ def test_it_is_tried_again_more_and_more_seldom() -> None:
     assert watched.seconds(10) == 20.0
 
 
-def test_what_many_rows_change_is_not_tried_where_little_is_computed_anew(spark: SparkSession) -> None:
+def test_what_many_rows_change_is_not_tried_where_little_is_computed_anew(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "A_CHANGE", 1e-4)
     many = [(x, x + 1) for x in range(100_000, 160_000, 2)]
     with Database(PROGRAM, {"edge": BEFORE}, "auto", "spark") as database:
         found = database.apply({"insert": {"edge": many}})
