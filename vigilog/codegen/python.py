@@ -45,7 +45,7 @@ def _head(made: Generated, body: str) -> Iterator[str]:
     yield ""
     yield "from vigilog.client.admin import ViewAdmin"
     marks = {"ObjectName": ("[ObjectName]", " ObjectName |"), "SubView": ("(SubView)",), "View": ("(View)",)}
-    used = ["Object", *(name for name, found in marks.items() if any(mark in body for mark in found))]
+    used = ["Object", *(name for name, texts in marks.items() if any(mark in body for mark in texts))]
     yield f"from vigilog.client.objects import {', '.join(used)}"
 
 
@@ -104,7 +104,7 @@ def _admin(made: Generated, shape: Shape) -> str:
     lines += ["    classes: ClassVar[Mapping[str, type[Object]]] = {"]
     lines += [f'        "{part}": {made.names[part]},' for part in shape.parts]
     lines += ["    }", "    structure: ClassVar[Mapping[str, Mapping[str, str]]] = {"]
-    for part, known in shape.structure.items():
-        lines += [f'        "{part}": {{', *(f'            "{label}": "{told}",' for label, told in known.items()), "        },"]
+    for part, attributes in shape.structure.items():
+        lines += [f'        "{part}": {{', *(f'            "{label}": "{told}",' for label, told in attributes.items()), "        },"]
     lines += ["    }", "", "    @property", f"    def objects(self) -> Mapping[{key}, {main}]:", "        return super().objects"]
     return "\n".join(lines)

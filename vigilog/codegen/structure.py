@@ -39,13 +39,13 @@ def generated(shapes: Mapping[str, Shape], program: str, taken: Collection[str])
 
 
 def _named(wanted: Mapping[str, str], used: set[str]) -> dict[str, str]:
-    found = {}
+    names = {}
     for what, name in wanted.items():
         while name in used:
             name += "_"
         used.add(name)
-        found[what] = name
-    return found
+        names[what] = name
+    return names
 
 
 def fingerprint(shapes: Mapping[str, Shape]) -> str:

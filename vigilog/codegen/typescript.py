@@ -126,13 +126,13 @@ def attribute_names(labels: Iterable[str]) -> dict[str, str]:
     {'dept': 'dept', 'id_': 'id_', 'alive': 'alive_', 'constructor': 'constructor_'}
     """
     labels = list(labels)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for label in labels:
         name = label
-        while name in OBJECTS or (name != label and name in labels) or name in found.values():
+        while name in OBJECTS or (name != label and name in labels) or name in names.values():
             name += "_"
-        found[label] = name
-    return found
+        names[label] = name
+    return names
 
 
 def _part(made: Generated, name: str, part: Part, integers: Integers) -> str:
@@ -182,8 +182,8 @@ def _admin(made: Generated, shape: Shape, integers: Integers) -> str:
     lines += [f'  static override readonly frame = "{shape.name}";', f'  static override readonly integers = "{integers}";']
     lines += ["  static override readonly classes = {", *(f"    {part}: {made.names[part]}," for part in shape.parts), "  };"]
     lines += ["  static override readonly structure = {"]
-    for part, known in shape.structure.items():
-        lines += [f"    {part}: {{", *(f'      {_key(label)}: "{told}",' for label, told in known.items()), "    },"]
+    for part, attributes in shape.structure.items():
+        lines += [f"    {part}: {{", *(f'      {_key(label)}: "{told}",' for label, told in attributes.items()), "    },"]
     return "\n".join([*lines, "  };", "}"])
 
 

@@ -81,11 +81,11 @@ def _by(conditions: Conditions, condition: Alert | Integrity) -> str:
 
 def _indexed(rules: list[Rule]) -> list[str]:
     """The relations whose changes concern some rules, with the constants that a row must have."""
-    found: dict[str, None] = {}
+    patterns: dict[str, None] = {}
     for rule in rules:
         for atom, _ in atoms(rule.body):
-            found.setdefault(_pattern(atom))
-    return sorted(found)
+            patterns.setdefault(_pattern(atom))
+    return sorted(patterns)
 
 
 def _pattern(atom: Atom) -> str:
@@ -98,5 +98,5 @@ def _pattern(atom: Atom) -> str:
 def _beside(conditions: Conditions, relation: str) -> set[str]:
     """The views that are there for a condition alone."""
     support = conditions.support
-    found = {name for (own, _), name in support.keys.items() if own == relation}
-    return found.union(*(names for (own, _), names in support.proofs.items() if own == relation)) - {relation}
+    views = {name for (own, _), name in support.keys.items() if own == relation}
+    return views.union(*(names for (own, _), names in support.proofs.items() if own == relation)) - {relation}

@@ -94,12 +94,12 @@ def _sections(sections: Sequence[Section], *notes: str) -> str:
 
 
 def _extractions(program: Program, view: str | None) -> str:
-    found = shapes(program) if view is None else {view: shape_of(program, view)}
-    return "\n\n".join(map(extraction, found.values())) if found else "// there are no view frames"
+    frames = shapes(program) if view is None else {view: shape_of(program, view)}
+    return "\n\n".join(map(extraction, frames.values())) if frames else "// there are no view frames"
 
 
-def _queries(plain: Program, views: Sequence[str], *said: str) -> str:
-    notes = [*said, *[f"// {view} is a base relation: a query reads it as it is." for view in views if not _derived(plain, view)]]
+def _queries(plain: Program, views: Sequence[str], *comments: str) -> str:
+    notes = [*comments, *[f"// {view} is a base relation: a query reads it as it is." for view in views if not _derived(plain, view)]]
     for view in views:
         if _derived(plain, view) and plain.relations[view].arity > MANY_COLUMNS:
             notes.append(f"// {view} has many columns: of its patterns only those with one column known, with none and with all are shown.")

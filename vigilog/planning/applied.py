@@ -34,8 +34,8 @@ class Applied:
     @cached_property
     def element(self) -> Type:
         """The type of a result."""
-        found = tuple(map(_type, self.use.results))
-        return found[0] if len(found) == 1 else tuple_type(*found)
+        types = tuple(map(_type, self.use.results))
+        return types[0] if len(types) == 1 else tuple_type(*types)
 
     @property
     def type(self) -> Type:

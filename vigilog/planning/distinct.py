@@ -29,27 +29,27 @@ Keys = Mapping[str, tuple[int, ...]]
 
 def gives_once(rule: Rule, keys: Keys) -> bool:
     """Whether a plain rule gives no row twice, over relations with these keys, none of which has a row twice."""
-    known = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
+    bound = {arg.name for arg in rule.head.args if isinstance(arg, Variable)}
     left = [literal for literal in rule.body if isinstance(literal, Atom)]
     if any(
         not isinstance(literal, Atom | Negation | Builtin) or (isinstance(literal, Builtin) and usage(literal)) for literal in rule.body
     ):
         return False
     while left:
-        told = [atom for atom in left if _is_told(atom, known, keys)]
+        told = [atom for atom in left if _is_told(atom, bound, keys)]
         if not told:
             return False
-        known.update(*(names(arg) for atom in told for arg in atom.args if isinstance(arg, Variable)))
+        bound.update(*(names(arg) for atom in told for arg in atom.args if isinstance(arg, Variable)))
         left = [atom for atom in left if atom not in told]
     return True
 
 
-def _is_told(atom: Atom, known: set[str], keys: Keys) -> bool:
+def _is_told(atom: Atom, bound: set[str], keys: Keys) -> bool:
     """Whether at most one row of an atom fits what is known."""
 
     def is_told(columns: tuple[int, ...]) -> bool:
         return all(
-            isinstance(atom.args[column], Constant) or (names(atom.args[column]) and names(atom.args[column]) <= known)
+            isinstance(atom.args[column], Constant) or (names(atom.args[column]) and names(atom.args[column]) <= bound)
             for column in columns
         )
 

@@ -164,7 +164,7 @@ class DuckDbDialect:
     def collected(self, type_: Type, target_type: Type, result: Sql) -> Sql:
         gather = gathered(target_type)
         key, takes = f"v_setof_{spelled(target_type)}", [f"{COLUMN[target_type.kind]}[]"]
-        return self._call(key, takes, "BLOB", lambda found: None if found is None else gather(found), [result])
+        return self._call(key, takes, "BLOB", lambda elements: None if elements is None else gather(elements), [result])
 
     def summed(self, type_: Type, target_type: Type, result: Sql) -> Sql:
         if target_type.kind == "float":
@@ -181,7 +181,7 @@ class DuckDbDialect:
         if target_type.kind == "float":
             return self._call("v_mean_float", ["DOUBLE[]"], "DOUBLE", lambda values: float_mean(values or ()), [result])
         scale = target_type.scale
-        compute = lambda found: None if found is None else mean(found[0], found[1], scale)  # noqa: E731
+        compute = lambda pair: None if pair is None else mean(pair[0], pair[1], scale)  # noqa: E731
         return self._call(f"v_mean_{scale}", ["HUGEINT[]"], "DOUBLE", compute, [result])
 
     def sought(self, pairs: Sequence[tuple[Sql, Sql, Type]]) -> list[Sql]:

@@ -130,8 +130,8 @@ class _Builder:
         value = constant.value
         if not isinstance(value, str | float):  # SQLite does not always read a float's text as that float
             return self.dialect.constant(value, constant.type)
-        known = {text: name for name, text in self.parameters.items()}
-        name = known.get(value, f"{self.choice.prefix}c{len(self.parameters)}")
+        placeholders = {text: name for name, text in self.parameters.items()}
+        name = placeholders.get(value, f"{self.choice.prefix}c{len(self.parameters)}")
         self.parameters[name] = value
         return exp.Placeholder(this=name)
 
@@ -163,16 +163,16 @@ class _Query:
         if first is not None:
             pending = self.take(first, pending)
         while pending := self.decide(pending):
-            equalities, known = [part for _, part in pending if isinstance(part, syntax.Builtin)], self.env.keys()
+            equalities, bound = [part for _, part in pending if isinstance(part, syntax.Builtin)], self.env.keys()
             atoms = [(index, part) for index, part in pending if isinstance(part, syntax.Atom)]
-            told = [(index, atom) for index, atom in atoms if not awaits(atom, equalities, known, self.scope)]
+            told = [(index, atom) for index, atom in atoms if not awaits(atom, equalities, bound, self.scope)]
             ready = [] if told else [index for index, part in pending if self.is_ready(part)]
             if ready:
                 self.compute_aggregates([part for index, part in pending if index in ready])
                 pending = [(index, part) for index, part in pending if index not in ready]
             else:
                 assert atoms, "a safe rule always has a literal that can be decided next"
-                index, _ = cheapest(told or atoms, known, self.builder.choice.rows, self.builder.choice.distinct)
+                index, _ = cheapest(told or atoms, bound, self.builder.choice.rows, self.builder.choice.distinct)
                 pending = self.take(index, pending)
 
     def take(self, index: int, pending: list[tuple[int, syntax.Literal]]) -> list[tuple[int, syntax.Literal]]:
@@ -465,10 +465,10 @@ class _Query:
     def compute_aggregates(self, ready: list[syntax.Literal]) -> None:
         """Computes aggregates in a SELECT around what there is so far."""
         dialect = self.builder.dialect
-        found = [
+        aggregates = [
             literal.args[1] for literal in ready if isinstance(literal, syntax.Builtin) and isinstance(literal.args[1], syntax.Aggregate)
         ]
-        results = self.correlated(found) if dialect.correlates else self.grouped(found)
+        results = self.correlated(aggregates) if dialect.correlates else self.grouped(aggregates)
         for literal, result in zip(ready, results, strict=True):
             self.wanted.subtract(_asked(literal))
             assert isinstance(literal, syntax.Builtin)
@@ -547,11 +547,11 @@ class _Query:
             inner = _Query(self.builder, {}, self.scope | names_in(aggregate), wanted={*keys, *_target(aggregate)})
             large = bool(keys) and any(atom.relation in self.builder.choice.large for atom, _ in atoms(aggregate.body))
             bindings = {key: self.env[key].name for key in keys}
-            known = set(keys) <= grounded_by(aggregate.body, set(), inner.scope)
+            binds = set(keys) <= grounded_by(aggregate.body, set(), inner.scope)
             apart = (
-                known and large and not any(set(keys) <= names(literal) for literal in aggregate.body if isinstance(literal, syntax.Atom))
+                binds and large and not any(set(keys) <= names(literal) for literal in aggregate.body if isinstance(literal, syntax.Atom))
             )
-            if (large and not apart) or not known:
+            if (large and not apart) or not binds:
                 inner.take_bindings(around, bindings)
             value = inner.aggregated(aggregate, whole=apart)
             if apart:
@@ -600,10 +600,10 @@ class _Query:
 
     def keep_bindings(self, around: exp.Expr, columns: Mapping[str, str]) -> None:
         """Keeps what agrees with the bindings of a SELECT's columns."""
-        found = dict(self.env)
+        env = dict(self.env)
         self.take_bindings(around, columns)
-        self.where += [exp.EQ(this=found[name].copy(), expression=self.env[name].copy()) for name in columns]
-        self.env = found
+        self.where += [exp.EQ(this=env[name].copy(), expression=self.env[name].copy()) for name in columns]
+        self.env = env
 
     def aggregated(self, aggregate: syntax.Aggregate, *, whole: bool = False) -> Sql:
         """Solves an aggregate's body; gives the aggregate over its bindings. With `whole` even large relations are read as a whole."""

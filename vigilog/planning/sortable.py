@@ -108,8 +108,8 @@ def _float_bytes(value: float) -> bytes:
 
 def _float_of(stored: bytes, at: int) -> float:
     (bits,) = _WHOLE.unpack_from(stored, at)
-    found: float = _BITS.unpack(_WHOLE.pack(bits ^ _OFFSET if bits >> 63 else bits ^ (2**64 - 1)))[0]
-    return found
+    number: float = _BITS.unpack(_WHOLE.pack(bits ^ _OFFSET if bits >> 63 else bits ^ (2**64 - 1)))[0]
+    return number
 
 
 def _symbol(stored: bytes, at: int) -> tuple[str, int]:

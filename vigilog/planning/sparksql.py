@@ -225,8 +225,8 @@ class SparkDialect:
             return body(args)
 
         def guarded(given: Sequence[Sql]) -> Sql:
-            known = [exp.Not(this=exp.Is(this=part.copy(), expression=exp.Null())) for part in given]
-            return case(exp.and_(*known), body(given))
+            present = [exp.Not(this=exp.Is(this=part.copy(), expression=exp.Null())) for part in given]
+            return case(exp.and_(*present), body(given))
 
         return self._let(args, guarded)
 

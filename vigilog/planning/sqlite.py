@@ -211,11 +211,11 @@ class SqliteDialect:
             return call(key, *args)
         if op == "contains":
             part, text = args
-            found = binary(exp.GT, call("instr", text, part), integer(0))
+            contained = binary(exp.GT, call("instr", text, part), integer(0))
             if isinstance(part, exp.Literal) and len(part.this) <= SHORT:
-                return found
+                return contained
             short = binary(exp.LTE, call("length", part.copy()), integer(SHORT))  # a long one takes instr the product of both lengths
-            return case(short, found, call("v_contains", part.copy(), text.copy()))
+            return case(short, contained, call("v_contains", part.copy(), text.copy()))
         if op == "match":
             return call("v_match", *args)
         return binary(COMPARISONS[op], *args)
@@ -364,20 +364,20 @@ def _collecting(element: Type) -> type:
         weigh = staticmethod(_same)  # raises if the set takes too many bytes
 
         def __init__(self) -> None:
-            self.found: set[Any] = set()
+            self.elements: set[Any] = set()
             self.size = 0
 
         def step(self, value: Any) -> None:
-            if value is None or value in self.found:
+            if value is None or value in self.elements:
                 return
-            self.found.add(value)
+            self.elements.add(value)
             self.size += len(value) if isinstance(value, str | bytes) else 8
-            if len(self.found) > MOST_ELEMENTS:
-                raise too_many(len(self.found))
+            if len(self.elements) > MOST_ELEMENTS:
+                raise too_many(len(self.elements))
             self.weigh(self.size)
 
         def finalize(self) -> bytes | None:
-            return gather(self.found)
+            return gather(self.elements)
 
     return Collecting
 
@@ -386,11 +386,11 @@ def gathered(element: Type) -> Callable[[Collection[Any]], bytes | None]:
     """From different stored values of a type to their set as it is stored; NULL if there are none."""
     to, decode = to_bytes(element), decoder(element)
 
-    def gather(found: Collection[Any]) -> bytes | None:
-        if len(found) > MOST_ELEMENTS:
-            raise too_many(len(found))
-        parts = map(to, found if decode is None else map(decode, found))
-        return b"".join(b"\1" + part for part in sorted(parts)) + b"\0" if found else None
+    def gather(elements: Collection[Any]) -> bytes | None:
+        if len(elements) > MOST_ELEMENTS:
+            raise too_many(len(elements))
+        parts = map(to, elements if decode is None else map(decode, elements))
+        return b"".join(b"\1" + part for part in sorted(parts)) + b"\0" if elements else None
 
     return gather
 

@@ -121,7 +121,7 @@ class Subscribe(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
         if isinstance(self.start, int) and not 0 <= self.start <= MOST:
             raise ValueError('from is a transaction number, {"tx": number, "digest": text}, or null')
         for what in ("name", "tool"):
-            if (said := getattr(self, what)) is not None and not is_name(said):
+            if (name := getattr(self, what)) is not None and not is_name(name):
                 raise ValueError(f"a {what} has 1 to 200 printable characters")
 
     @property
@@ -244,8 +244,8 @@ class ErrorBody(Struct, frozen=True, omit_defaults=True):
 
     def error(self) -> DataError:
         """The exception that it is."""
-        said = {name: value for name in self.__struct_fields__[2:] if (value := getattr(self, name)) is not UNSET}
-        return Refused(self.message, self.code, plain(said)) if said else DataError(self.message, self.code)
+        fields = {name: value for name in self.__struct_fields__[2:] if (value := getattr(self, name)) is not UNSET}
+        return Refused(self.message, self.code, plain(fields)) if fields else DataError(self.message, self.code)
 
 
 class ServerMessage(Struct, frozen=True, omit_defaults=True):
@@ -279,8 +279,8 @@ def read_client(text: str | bytes) -> ClientMessage:
         raise DataError(f"this is no message of a client: {reason}", "message") from None
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as reason:
         raise DataError(f"this is not JSON: {reason}", "json") from None
-    said = [name for name in ("subscribe", "ack", "cancel", "progress", "ping") if getattr(message, name) is not None]
-    if len(said) != 1:
+    kinds = [name for name in ("subscribe", "ack", "cancel", "progress", "ping") if getattr(message, name) is not None]
+    if len(kinds) != 1:
         raise DataError("this is no message of a client: it has one of subscribe, ack, cancel, progress and ping", "message")
     return message
 
@@ -305,10 +305,10 @@ def read(text: str | bytes, kind: type[S], what: str) -> S:
         raise DataError(f"this is no {what}: {reason}", "message") from None
 
 
-def plain(said: Any) -> Any:
+def plain(value: Any) -> Any:
     """What is said as JSON has it: lists and dictionaries."""
-    return msgspec.json.decode(write(said))
+    return msgspec.json.decode(write(value))
 
 
-def write(said: Any) -> bytes:
-    return _encoder.encode(said)
+def write(value: Any) -> bytes:
+    return _encoder.encode(value)

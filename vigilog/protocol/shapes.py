@@ -63,10 +63,10 @@ class Shape:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
-        found: list[str] = []
+        relations: list[str] = []
         for part in self.parts.values():
-            found += [part.relation, *(slot.relation for slot in part.slots)]
-        return tuple(dict.fromkeys(found))
+            relations += [part.relation, *(slot.relation for slot in part.slots)]
+        return tuple(dict.fromkeys(relations))
 
     @cached_property
     def recursive(self) -> bool:
@@ -76,27 +76,29 @@ class Shape:
     @cached_property
     def order(self) -> tuple[Part, ...] | None:
         """The parts, innermost first; None if there is no such order."""
-        found: list[str] = []
-        while len(found) < len(self.parts):
-            ready = [name for name, part in self.parts.items() if name not in found and all(s.part in found for s in part.slots if s.part)]
+        ordered: list[str] = []
+        while len(ordered) < len(self.parts):
+            ready = [
+                name for name, part in self.parts.items() if name not in ordered and all(s.part in ordered for s in part.slots if s.part)
+            ]
             if not ready:
                 return None
-            found += ready
-        return tuple(self.parts[name] for name in found)
+            ordered += ready
+        return tuple(self.parts[name] for name in ordered)
 
     @cached_property
     def structure(self) -> dict[str, dict[str, str]]:
         """What is known of the objects of each part, by names, in words: its id, parameters, attributes."""
-        found = {name: {"id": part.type, **{slot.label: slot.told for slot in part.slots}} for name, part in self.parts.items()}
-        return {self.name: {**found.pop(self.name), **{f"~{name}": type_ for name, type_ in self.parameters}}, **found}
+        parts = {name: {"id": part.type, **{slot.label: slot.told for slot in part.slots}} for name, part in self.parts.items()}
+        return {self.name: {**parts.pop(self.name), **{f"~{name}": type_ for name, type_ in self.parameters}}, **parts}
 
     def bound(self, bind: Mapping[str, Any]) -> dict[str, dict[int, Any]]:
         """What the columns of each relation are bound to by values of parameters, which are the first. Raises DataError for what is no parameter."""
-        known = [name for name, _ in self.parameters]
-        if strange := [name for name in bind if name not in known]:
-            rule = f"its parameters are {', '.join(known)}" if known else "it has none"
+        parameters = [name for name, _ in self.parameters]
+        if strange := [name for name in bind if name not in parameters]:
+            rule = f"its parameters are {', '.join(parameters)}" if parameters else "it has none"
             raise DataError(f"{self.name} has no parameter {strange[0]}; {rule}", "column")
-        values = {known.index(name): value for name, value in bind.items()}
+        values = {parameters.index(name): value for name, value in bind.items()}
         with_parameters = [part for part in self.parts.values() if part.parameters]
         bound = {name for part in with_parameters for name in (part.relation, *(slot.relation for slot in part.slots))}
         return {name: values if name in bound else {} for name in self.relations}
@@ -130,17 +132,17 @@ Structure = Mapping[str, Mapping[str, str]]
 
 def differences(old: Structure, new: Structure) -> str:
     """What a structure has that another has not; nothing if they are the same."""
-    found = []
+    changes = []
     for part in dict.fromkeys([*old, *new]):
         if part not in old or part not in new:
-            found.append(f"{part} is {'new' if part in new else 'gone'}")
+            changes.append(f"{part} is {'new' if part in new else 'gone'}")
             continue
         for label in dict.fromkeys([*old[part], *new[part]]):
             before, after = old[part].get(label), new[part].get(label)
             if before is None:
-                found.append(f"{part}.{label} is new: {after}")
+                changes.append(f"{part}.{label} is new: {after}")
             elif after is None:
-                found.append(f"{part}.{label} is gone")
+                changes.append(f"{part}.{label} is gone")
             elif before != after:
-                found.append(f"{part}.{label} is {after} now, and was {before}")
-    return "; ".join(found)
+                changes.append(f"{part}.{label} is {after} now, and was {before}")
+    return "; ".join(changes)

@@ -117,22 +117,22 @@ class DataFile:
         self.lock.close()
 
     def _prepare(self) -> None:
-        known = self.connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vigilog_about'").fetchone()[0]
-        if not known:
+        tables = self.connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'vigilog_about'").fetchone()[0]
+        if not tables:
             history = secrets.token_hex(8)
             about = f"INSERT INTO vigilog_about VALUES ('history', '{history}'), ('digest', '{history}'), ('format', {FORMAT});"
             with self._together():
                 self._run(f"{SCHEMA} {about}")
                 self.seal()
-        found = self.get("format")
-        if isinstance(found, int) and found > FORMAT:
-            raise DataError(f"{self.path} has format {found}, made by a later Vigilog; this one knows formats up to {FORMAT}", "format")
-        if self.get(SUM) is not None or found not in range(SEALED):
+        format_ = self.get("format")
+        if isinstance(format_, int) and format_ > FORMAT:
+            raise DataError(f"{self.path} has format {format_}, made by a later Vigilog; this one knows formats up to {FORMAT}", "format")
+        if self.get(SUM) is not None or format_ not in range(SEALED):
             self.check_seal()
-        if found in MIGRATIONS:
-            copy_file(self.path, self.folder / f"{NAME}.format{found}")
+        if format_ in MIGRATIONS:
+            copy_file(self.path, self.folder / f"{NAME}.format{format_}")
             with self._together():
-                self._run(" ".join(MIGRATIONS[number] for number in range(found, FORMAT)))
+                self._run(" ".join(MIGRATIONS[number] for number in range(format_, FORMAT)))
                 self.put("format", FORMAT)
 
     @contextmanager
@@ -156,8 +156,8 @@ def seal(connection: sqlite3.Connection) -> None:
 
 
 def check_seal(connection: sqlite3.Connection, path: Path) -> None:
-    found = connection.execute("SELECT value FROM vigilog_about WHERE name = ?", (SUM,)).fetchone()
-    if found is None or found[0] != _summed(connection):
+    row = connection.execute("SELECT value FROM vigilog_about WHERE name = ?", (SUM,)).fetchone()
+    if row is None or row[0] != _summed(connection):
         raise DataError(
             f"{path} is damaged: its settings, or what it notes of its tables and snapshots, are not what was written; restore a backup (vigilog restore)",
             "damaged",

@@ -34,9 +34,9 @@ class Entry:
     changes: Mapping[str, ChangeEntry]
 
 
-def size(said: ChangeEntry) -> tuple[int, int]:
+def size(entry: ChangeEntry) -> tuple[int, int]:
     """How many rows came and how many went, wherever they are."""
-    plus, minus = (part["rows"] if isinstance(part := said.get(side, ()), dict) else len(part) for side in ("plus", "minus"))
+    plus, minus = (part["rows"] if isinstance(part := entry.get(side, ()), dict) else len(part) for side in ("plus", "minus"))
     return plus, minus
 
 
@@ -61,8 +61,8 @@ class Log:
         data, total = _packed(changes, tx, at, kind)
         digest = chained(self.digest(self.last), data, tx, at, kind)
         self.connection.execute("INSERT INTO vigilog_log VALUES (?, ?, ?, ?, ?, ?)", (tx, at, kind, data, total, digest))
-        for view, said in views.items():
-            self.connection.execute("INSERT INTO vigilog_outbox VALUES (?, ?, ?, ?)", (tx, view, *_packed(said, tx, view)))
+        for view, entry in views.items():
+            self.connection.execute("INSERT INTO vigilog_outbox VALUES (?, ?, ?, ?)", (tx, view, *_packed(entry, tx, view)))
         return tx
 
     def digest(self, tx: int) -> str:
@@ -80,16 +80,16 @@ class Log:
         )
         number = max(since, self.first)
         before = self.digest(number)
-        for tx, at, kind, said, total, digest in rows:
+        for tx, at, kind, packed, total, digest in rows:
             number += 1
             if tx != number:
                 break
-            if digest and digest != chained(before, said, tx, at, kind):
+            if digest and digest != chained(before, packed, tx, at, kind):
                 raise DataError(
                     f"transaction {tx} of the log is damaged: its digest is another; restore a backup (vigilog restore)", "damaged"
                 )
             before = digest
-            yield Entry(tx, at, kind, _unpacked(said, total, f"transaction {tx} of the log", tx, at, kind))
+            yield Entry(tx, at, kind, _unpacked(packed, total, f"transaction {tx} of the log", tx, at, kind))
         else:
             if number >= last:
                 return
@@ -104,16 +104,16 @@ class Log:
             "SELECT tx, view, said, sum FROM vigilog_outbox WHERE tx > ? AND tx <= ? ORDER BY tx, view",
             (since, self.last if until is None else until),
         )
-        for tx, view, said, total in rows:
+        for tx, view, packed, total in rows:
             if view in views if views is not None else alerts or not view.startswith(ALERT):
-                yield tx, view, _unpacked(said, total, f"transaction {tx} of {view}", tx, view)
+                yield tx, view, _unpacked(packed, total, f"transaction {tx} of {view}", tx, view)
 
     def said(self, until: int) -> Iterator[ChangeEntry]:
         """What all entries up to a transaction say, of base relations and of views."""
         for entry in self.entries(self.first, until):
             yield from entry.changes.values()
-        for _, _, said in self.changes(self.first, until):
-            yield said
+        for _, _, change in self.changes(self.first, until):
+            yield change
 
     def forget(self, until: int) -> None:
         """Drops what is not retained any more."""
@@ -129,8 +129,8 @@ class Log:
         return int(number), int(size)
 
 
-def _packed(said: Mapping[str, Any], *about: Any) -> tuple[bytes, int]:
-    data = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+def _packed(changes: Mapping[str, Any], *about: Any) -> tuple[bytes, int]:
+    data = json.dumps(changes, ensure_ascii=False, separators=(",", ":")).encode()
     if len(data) >= PACKED:
         data = zlib.compress(data, 1)
     return data, _sum(data, about)
@@ -139,9 +139,9 @@ def _packed(said: Mapping[str, Any], *about: Any) -> tuple[bytes, int]:
 def _unpacked(data: bytes, total: int, what: str, *about: Any) -> dict[str, Any]:
     if _sum(data, about) != total:
         raise DataError(f"{what} is damaged: its sum is not that of its bytes; restore a backup (vigilog restore)", "damaged")
-    found = json.loads(data if data[:1] == b"{" else zlib.decompress(data))
-    assert isinstance(found, dict), "an object was written"
-    return found
+    changes = json.loads(data if data[:1] == b"{" else zlib.decompress(data))
+    assert isinstance(changes, dict), "an object was written"
+    return changes
 
 
 def chained(before: str, data: bytes, *about: Any) -> str:

@@ -42,15 +42,15 @@ class Segments:
             raise DataError(f"{path} cannot be written ({reason.strerror or reason}); nothing was changed", "disk") from None
         return {"segment": name, "rows": len(rows), "sum": _sum(path)}
 
-    def check(self, said: dict[str, Any]) -> Path:
+    def check(self, reference: dict[str, Any]) -> Path:
         """Where a segment is. Raises DataError if it is not as it was written."""
-        path = self.folder / str(said["segment"])
-        if not path.is_file() or _sum(path) != said["sum"]:
+        path = self.folder / str(reference["segment"])
+        if not path.is_file() or _sum(path) != reference["sum"]:
             raise DataError(f"{path} is {'damaged' if path.is_file() else 'missing'}; restore a backup (vigilog restore)", "damaged")
         return path
 
-    def remove(self, said: dict[str, Any]) -> None:
-        (self.folder / str(said["segment"])).unlink(missing_ok=True)
+    def remove(self, reference: dict[str, Any]) -> None:
+        (self.folder / str(reference["segment"])).unlink(missing_ok=True)
 
     def keep_only(self, names: Collection[str]) -> None:
         """Removes all other segments."""
@@ -58,17 +58,17 @@ class Segments:
             if path.name not in names:
                 path.unlink(missing_ok=True)
 
-    def read(self, said: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
-        ARROW.need(f"the rows of {said['segment']} are in Parquet")
+    def read(self, reference: dict[str, Any], types: Sequence[Type]) -> Iterable[Row]:
+        ARROW.need(f"the rows of {reference['segment']} are in Parquet")
         from vigilog.core.arrow import from_arrow
 
-        return from_arrow(types, self.table(said)) if types else [()]
+        return from_arrow(types, self.table(reference)) if types else [()]
 
-    def table(self, said: dict[str, Any]) -> pa.Table:
+    def table(self, reference: dict[str, Any]) -> pa.Table:
         """A segment as it is. Raises DataError if it is not as it was written."""
         import pyarrow.parquet as pq
 
-        return pq.read_table(self.check(said))
+        return pq.read_table(self.check(reference))
 
 
 def _sum(path: Path) -> str:

@@ -55,12 +55,12 @@ class CutText:
 def cut_frames(text: str) -> CutText:
     if not _maybe(text):
         return CutText(text)
-    found = list(_frames(text))
+    cuts = list(_frames(text))
     parts, position = [], 0
-    for piece in found:
+    for piece in cuts:
         parts += [text[position : piece.start], re.sub(r"[^\n]", " ", piece.text)]
         position = piece.start + len(piece.text)
-    return CutText("".join([*parts, text[position:]]), [piece for piece in found if not piece.text.startswith("{*")])
+    return CutText("".join([*parts, text[position:]]), [piece for piece in cuts if not piece.text.startswith("{*")])
 
 
 def _maybe(text: str) -> bool:
@@ -72,18 +72,18 @@ def _maybe(text: str) -> bool:
 
 def _frames(text: str) -> Iterator[Cut]:
     position, comments = 0, dict[int, int]()
-    while (found := _BEGIN.search(text, position)) is not None:
-        position = found.end()
-        if found["comment"] is not None:
-            comments[found.end()] = found.start()
-        elif found["telos"] is not None:  # a comment of ConceptBase, between frames
-            comments[found.end()] = found.start()
-            yield Cut(found[0], found.start())
-        elif found["begin"] is not None:
-            if _DIRECTED.search(_before(text, found.start(), comments)):
-                position = re.compile(_NAME).match(text, found.start()).end()  # type: ignore[union-attr]  # it begins with a name
+    while (token := _BEGIN.search(text, position)) is not None:
+        position = token.end()
+        if token["comment"] is not None:
+            comments[token.end()] = token.start()
+        elif token["telos"] is not None:  # a comment of ConceptBase, between frames
+            comments[token.end()] = token.start()
+            yield Cut(token[0], token.start())
+        elif token["begin"] is not None:
+            if _DIRECTED.search(_before(text, token.start(), comments)):
+                position = re.compile(_NAME).match(text, token.start()).end()  # type: ignore[union-attr]  # it begins with a name
                 continue
-            cut = _frame(text, found.start(), found.end())
+            cut = _frame(text, token.start(), token.end())
             yield cut
             position = cut.start + len(cut.text)
 
@@ -101,15 +101,15 @@ def _before(text: str, position: int, comments: dict[int, int]) -> str:
 def _frame(text: str, start: int, position: int) -> Cut:
     """The frame that begins at `start`: each `with` but the first needs an `end` more."""
     opened: list[int] = []
-    while (found := _WITHIN.search(text, position)) is not None:
-        position = found.end()
-        match found.lastgroup:
+    while (token := _WITHIN.search(text, position)) is not None:
+        position = token.end()
+        match token.lastgroup:
             case "open":
-                return Cut(text[start:], start, "formula", found.start())
+                return Cut(text[start:], start, "formula", token.start())
             case "directive" | "next":
-                return Cut(text[start : found.start()], start, "end", opened[-1] if opened else start)
-            case "word" if found[0].lower() == "with":
-                opened.append(found.start())
+                return Cut(text[start : token.start()], start, "end", opened[-1] if opened else start)
+            case "word" if token[0].lower() == "with":
+                opened.append(token.start())
             case "word" if len(opened) > 1:
                 opened.pop()
             case "word":

@@ -139,8 +139,8 @@ class Formulas:
         for late in (False, True):
             for place, part in enumerate(parts):
                 if _denies(part) is late:
-                    known = tuple(literal for body in made.values() for literal in body if _gives(literal))
-                    made[place] = self.holds(part, scope, (*context, *known))
+                    giving = tuple(literal for body in made.values() for literal in body if _gives(literal))
+                    made[place] = self.holds(part, scope, (*context, *giving))
         return tuple(literal for place in range(len(parts)) for literal in made[place])
 
     def _any(self, parts: Sequence[Formula], scope: Mapping[str, Bound], context: Body, span: Span) -> Body:
@@ -218,7 +218,7 @@ class Formulas:
         return Builtin(op, (self.term(formula.left, scope), self.term(formula.right, scope)), formula.span)
 
     def _path(self, formula: syntax.Link, scope: Mapping[str, Bound]) -> Body:
-        found: list[Literal] = []
+        literals: list[Literal] = []
         start: Term = self.term(formula.object, scope)
         sort = self._sort(formula.object, scope)
         for place, label in enumerate(formula.path):
@@ -230,19 +230,19 @@ class Formulas:
             else:
                 step = self.bind(Name("z", label.span), link.sort)
                 end, target = step.variable, None
-            found += self.along(link, start, sort, end, target, formula.span)
+            literals += self.along(link, start, sort, end, target, formula.span)
             start, sort = end, link.sort
-        return tuple(found)
+        return tuple(literals)
 
     def along(self, link: Link, start: Term, sort: str | None, end: Term, target: str | None, span: Span) -> Body:
         """That a link is seen: it is there, and both its ends are what the attribute says, unless their sorts say so already."""
-        found: list[Literal] = []
+        literals: list[Literal] = []
         if sort is None or not self.schema.below(sort, link.owner):
-            found.append(Atom(link.owner, (start,), span))
-        found.append(Atom(link.relation, (start, end), span))
+            literals.append(Atom(link.owner, (start,), span))
+        literals.append(Atom(link.relation, (start, end), span))
         if self.schema.known(link.sort) and not (target is not None and self.schema.known(target) and self.schema.below(target, link.sort)):
-            found.append(Atom(link.sort, (end,), span))
-        return tuple(found)
+            literals.append(Atom(link.sort, (end,), span))
+        return tuple(literals)
 
     def _no_link(self, formula: syntax.Link, scope: Mapping[str, Bound], context: Body) -> Body:
         body = self._path(formula, scope)
@@ -262,17 +262,17 @@ class Formulas:
                     "unknown-attribute", f"{classes} declare {label}, so a quoted object does not tell which is meant", label.span
                 )
                 return None
-            found = among[0] if among else None
+            attribute = among[0] if among else None
         else:
-            found = self.schema.link(sort, label.text) if self.schema.known(sort) else None
-        if found is None and label.text in scope:
+            attribute = self.schema.link(sort, label.text) if self.schema.known(sort) else None
+        if attribute is None and label.text in scope:
             self._refuse_variable("attributes", label)
-        elif found is None:
+        elif attribute is None:
             of = f"{sort} has" if sort else "there is"
-            known = self.schema.labels(sort) if sort and self.schema.known(sort) else []
-            hint = did_you_mean(label.text, known) or (f"its attributes are {', '.join(known)}" if known else "")
+            labels = self.schema.labels(sort) if sort and self.schema.known(sort) else []
+            hint = did_you_mean(label.text, labels) or (f"its attributes are {', '.join(labels)}" if labels else "")
             findings.error("unknown-attribute", f"{of} no attribute {label}", label.span, hint=hint)
-        return found
+        return attribute
 
     def _sort(self, term: Term, scope: Mapping[str, Bound]) -> str | None:
         return scope[term.name].sort if isinstance(term, Variable) and term.name in scope else None
@@ -297,8 +297,8 @@ class Formulas:
             self.schema.findings.error("unknown-variable", f"{term.name} is quantified nowhere", term.span, rule=rule, hint=hint)
             return
         if term.name.startswith("~"):
-            known = [name for name in scope if name.startswith("~")]
-            hint = did_you_mean(term.name, known) or "parameters stand behind the name of a view: View Name(boss: Manager) …"
+            parameters = [name for name in scope if name.startswith("~")]
+            hint = did_you_mean(term.name, parameters) or "parameters stand behind the name of a view: View Name(boss: Manager) …"
             self.schema.findings.error("unknown-variable", f"there is no parameter {term.name}", term.span, hint=hint)
             return
         rule = "a bare name is a variable, or this; an object is a text in quotes"
@@ -342,38 +342,38 @@ def _gives(literal: Literal) -> bool:
 
 def bound(body: Body) -> set[str]:
     """The variables to which a conjunction gives values."""
-    found: set[str] = set()
+    variables: set[str] = set()
     while True:
-        before = len(found)
+        before = len(variables)
         for literal in body:
             match literal:
                 case Atom():
-                    found |= {arg.name for arg in literal.args if isinstance(arg, Variable)}
+                    variables |= {arg.name for arg in literal.args if isinstance(arg, Variable)}
                 case Builtin(op="=", args=(left, right)):
                     for one, other in ((left, right), (right, left)):
-                        if isinstance(one, Variable) and names(other) <= found:
-                            found.add(one.name)
+                        if isinstance(one, Variable) and names(other) <= variables:
+                            variables.add(one.name)
                 case Disjunction():
-                    branches = [bound((*(Atom("", (Variable(name),)) for name in found), *branch)) for branch in literal.branches]
-                    found |= set.intersection(*branches)
+                    branches = [bound((*(Atom("", (Variable(name),)) for name in variables), *branch)) for branch in literal.branches]
+                    variables |= set.intersection(*branches)
                 case Builtin() | Negation() | Truth() | SetOf():
                     pass  # formulas have no sets
                 case _:
                     assert_never(literal)
-        if len(found) == before:
-            return found
+        if len(variables) == before:
+            return variables
 
 
 def unrestricted(body: Body, around: frozenset[str] = frozenset()) -> Iterator[str]:
     """The variables of a conjunction that are compared, or negated, without values."""
-    known = around | bound((*(Atom("", (Variable(name),)) for name in around), *body))
+    restricted = around | bound((*(Atom("", (Variable(name),)) for name in around), *body))
     for literal in body:
         match literal:
             case Builtin() | Negation():
-                yield from sorted(names(literal) - known)
+                yield from sorted(names(literal) - restricted)
             case Disjunction():
                 for branch in literal.branches:
-                    yield from unrestricted(branch, frozenset(known))
+                    yield from unrestricted(branch, frozenset(restricted))
             case Atom() | Truth() | SetOf():
                 pass
             case _:

@@ -103,8 +103,8 @@ def _whole(cut: Cut, places: _Places, findings: Findings) -> bool:
         return False
     instance = _CLASSED.match(cut.text) or _INSTANCE.match(cut.text)
     if instance is not None and instance[1].lower() not in ("class", "view") and instance[2].lower() not in ("class", "view"):
-        if (known := _ELSEWHERE.get(instance[2].lower())) is not None:
-            findings.error("unsupported", f"Vigilog does not have {known}", here, rule=_RULE)
+        if (elsewhere := _ELSEWHERE.get(instance[2].lower())) is not None:
+            findings.error("unsupported", f"Vigilog does not have {elsewhere}", here, rule=_RULE)
         else:
             rule = "frames say what classes and views are; objects are rows, which transactions insert and delete"
             hint = f"send {_transaction(instance[1], instance[2], cut.text)}"
@@ -139,8 +139,8 @@ def _transaction(name: str, of: str, text: str) -> str:
 
 def _depth(text: str) -> int:
     deepest = depth = 0
-    for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"|([()])|\b(?:not|forall|exists)\b|==>', text):
-        depth += {"(": 1, ")": -1}.get(found[1], 0)
+    for token in re.finditer(r'"(?:[^"\\\n]|\\.)*"|([()])|\b(?:not|forall|exists)\b|==>', text):
+        depth += {"(": 1, ")": -1}.get(token[1], 0)
         deepest = max(deepest, depth)
     chained = max((len(re.findall(r"\b(?:not|forall|exists)\b|==>", part)) for part in text.split("$")), default=0)
     return max(deepest, chained)
@@ -151,8 +151,8 @@ def _syntax_error(trouble: UnexpectedInput, cut: Cut, places: _Places, findings:
     start = cut.start + (trouble.pos_in_stream or 0)
     shown = str(token) if token is not None else cut.text[trouble.pos_in_stream or 0 : (trouble.pos_in_stream or 0) + 1]
     span = places.span(start, start + max(1, len(shown)))
-    if (known := _ELSEWHERE.get(shown.lower())) is not None:
-        findings.error("unsupported", f"Vigilog does not have {known}", span, rule=_RULE)
+    if (elsewhere := _ELSEWHERE.get(shown.lower())) is not None:
+        findings.error("unsupported", f"Vigilog does not have {elsewhere}", span, rule=_RULE)
         return
     expected = _expected(trouble)
     findings.error("syntax", f"'{shown}' cannot stand here", span, rule=_RULE, hint=f"{expected} could" if expected else "")
@@ -331,11 +331,11 @@ class _Builder(Transformer[Token, Any]):
         return tuple(map(self._name, parts))
 
     def object(self, meta: Any, parts: list[Any]) -> Variable | Constant:
-        found = self._value(parts[-1])
-        if len(parts) == 2 and isinstance(found, Constant):
-            assert not isinstance(found.value, str | bool), "a minus stands before a number"
-            return Constant(-found.value, span=self._span(meta))  # type: ignore[operator]  # of a number
-        return found
+        term = self._value(parts[-1])
+        if len(parts) == 2 and isinstance(term, Constant):
+            assert not isinstance(term.value, str | bool), "a minus stands before a number"
+            return Constant(-term.value, span=self._span(meta))  # type: ignore[operator]  # of a number
+        return term
 
     def value(self, meta: Any, parts: list[Any]) -> Variable | Constant:
         return self._value(parts[0])
@@ -355,10 +355,10 @@ class _Builder(Transformer[Token, Any]):
                 return Variable(str(token), span=span)
 
     def operation(self, meta: Any, parts: list[Any]) -> Term:
-        found: Term = parts[0]
+        term: Term = parts[0]
         for sign, right in zip(parts[1::2], parts[2::2], strict=True):
-            found = Functor(str(sign), (found, right), span=self._span(meta))
-        return found
+            term = Functor(str(sign), (term, right), span=self._span(meta))
+        return term
 
     def negative(self, meta: Any, parts: list[Any]) -> Term:
         match parts[-1]:
@@ -391,8 +391,8 @@ def _place(target: Target) -> Span:
 
 
 def _unescaped(text: str) -> str:
-    def character(found: re.Match[str]) -> str:
-        body = found[1]
+    def character(escape: re.Match[str]) -> str:
+        body = escape[1]
         return chr(int(body[1:], 16)) if len(body) > 1 else _ESCAPES.get(body, body)
 
     return _ESCAPE.sub(character, text[1:-1])

@@ -71,22 +71,22 @@ class Schema:
         if text in self.views:
             self.findings.error("frame", f"{text} is a view, and a class is needed here", name.span)
             return None
-        known = [*self.classes, *self.views, *VALUES]
+        sorts = [*self.classes, *self.views, *VALUES]
         rule = "a sort is a class, a view, or a type of values: Integer, Real, String, Boolean, or a type of the language"
-        self.findings.error("unknown-class", f"there is no class {text}", name.span, rule=rule, hint=did_you_mean(text, known))
+        self.findings.error("unknown-class", f"there is no class {text}", name.span, rule=rule, hint=did_you_mean(text, sorts))
         return None
 
     def parents(self, name: str) -> list[Name]:
-        found = self.classes[name].parents if name in self.classes else list(self.views[name].parents)
-        return [parent for parent in found if self.known(parent.text)]
+        parents = self.classes[name].parents if name in self.classes else list(self.views[name].parents)
+        return [parent for parent in parents if self.known(parent.text)]
 
     def above(self, name: str) -> list[str]:
         """A class or view and all that it is, nearest first."""
-        found = {name: None}
-        for each in found_later(found):
+        names = {name: None}
+        for each in found_later(names):
             if self.known(each):
-                found.update(dict.fromkeys(parent.text for parent in self.parents(each)))
-        return list(found)
+                names.update(dict.fromkeys(parent.text for parent in self.parents(each)))
+        return list(names)
 
     def below(self, narrow: str, wide: str) -> bool:
         return wide in self.above(narrow)
@@ -96,9 +96,9 @@ class Schema:
     def link(self, sort: str, label: str) -> Link | None:
         """What a label means for objects of a sort."""
         for name in self.above(sort):
-            found = self.shown.get(name, {}) if name in self.views else self.classes[name].links if name in self.classes else {}
-            if label in found:
-                return found[label]
+            links = self.shown.get(name, {}) if name in self.views else self.classes[name].links if name in self.classes else {}
+            if label in links:
+                return links[label]
         return None
 
     def labels(self, sort: str) -> list[str]:
@@ -106,8 +106,8 @@ class Schema:
 
     def declaring(self, label: str) -> list[Link]:
         """The classes that declare a label first, for objects whose sort is not known."""
-        found = {link.relation: link for known in self.classes.values() for link in known.links.values() if link.label == label}
-        return list(found.values())
+        links = {link.relation: link for class_ in self.classes.values() for link in class_.links.values() if link.label == label}
+        return list(links.values())
 
 
 def found_later(growing: Mapping[str, None]) -> Iterator[str]:
@@ -128,10 +128,10 @@ def schema(program: Program, findings: Findings) -> Schema:
             findings.warn("elision", "something is left out here", elision.span, rule=rule, hint="write it, or delete the dots")
     _check_parents(made)
     _types(made)
-    for known in made.classes.values():
-        _links(made, known)
-    for known in made.classes.values():
-        _check_inherited(made, known)
+    for class_ in made.classes.values():
+        _links(made, class_)
+    for class_ in made.classes.values():
+        _check_inherited(made, class_)
     return made
 
 
@@ -145,8 +145,8 @@ def elisions(sections: Iterable[Section | Elision]) -> Iterator[Elision]:
                     yield from [part] if isinstance(part, Elision) else elisions(part.subframe or ())
             case Formulas():
                 for entry in section.formulas:
-                    found = entry if isinstance(entry, Elision) else entry.formula
-                    yield from [found] if isinstance(found, Elision) else []
+                    formula = entry if isinstance(entry, Elision) else entry.formula
+                    yield from [formula] if isinstance(formula, Elision) else []
 
 
 def properties(sections: Iterable[Section | Elision]) -> Iterator[tuple[Property, tuple[str, ...]]]:
@@ -176,37 +176,37 @@ def _note(made: Schema, frame: Frame) -> None:
         return
     if frame.parameters:
         findings.error("frame", f"{name} is a class, and has no parameters", frame.parameters[0].name.span, rule="parameters are of views")
-    known = made.classes.setdefault(name.text, Class(name))
-    known.parents += [parent for parent in frame.parents if parent not in known.parents]
+    class_ = made.classes.setdefault(name.text, Class(name))
+    class_.parents += [parent for parent in frame.parents if parent not in class_.parents]
     if frame.source is not None:
-        if known.source is not None and known.source != frame.source:
-            rule = f"a class has one source; the first is at {known.source.relation.span}"
+        if class_.source is not None and class_.source != frame.source:
+            rule = f"a class has one source; the first is at {class_.source.relation.span}"
             findings.error("duplicate", f"{name} is read from two places", frame.source.relation.span, rule=rule)
-        known.source = known.source or frame.source
+        class_.source = class_.source or frame.source
     for part, modifiers in properties(frame.sections):
-        _note_property(made, known, part, modifiers)
+        _note_property(made, class_, part, modifiers)
     for kind in ("rule", "constraint"):
-        known.formulas += [(kind, labelled) for labelled in formulas(frame.sections, kind)]
+        class_.formulas += [(kind, labelled) for labelled in formulas(frame.sections, kind)]
 
 
-def _note_property(made: Schema, known: Class, part: Property, modifiers: tuple[str, ...]) -> None:
+def _note_property(made: Schema, class_: Class, part: Property, modifiers: tuple[str, ...]) -> None:
     label = part.label.text
     check_label(part, made.findings)
     if not isinstance(part.target, Name) or part.subframe is not None:
         what = "a subframe" if part.subframe is not None else "computed"
         rule = "subframes and computed attributes are parts of views"
         hint = "derive its links by a rule" if part.subframe is None else ""
-        made.findings.error("frame", f"{label} of the class {known.name} is {what}", part.span, rule=rule, hint=hint)
+        made.findings.error("frame", f"{label} of the class {class_.name} is {what}", part.span, rule=rule, hint=hint)
         return
-    first = known.properties.get(label)
-    if first is not None and (first != part or known.modifiers[label] != set(modifiers)):
+    first = class_.properties.get(label)
+    if first is not None and (first != part or class_.modifiers[label] != set(modifiers)):
         rule = f"frames of one class add up, and may not contradict each other; the first is at {first.span}"
-        made.findings.error("duplicate", f"{known.name} has two attributes {label} that differ", part.span, rule=rule)
+        made.findings.error("duplicate", f"{class_.name} has two attributes {label} that differ", part.span, rule=rule)
         return
-    known.properties.setdefault(label, part)
-    known.modifiers.setdefault(label, set(modifiers))
-    if len(known.properties) == MAX_ATTRIBUTES + 1:
-        made.findings.error("range", f"{known.name} has more than {MAX_ATTRIBUTES} attributes", part.span)
+    class_.properties.setdefault(label, part)
+    class_.modifiers.setdefault(label, set(modifiers))
+    if len(class_.properties) == MAX_ATTRIBUTES + 1:
+        made.findings.error("range", f"{class_.name} has more than {MAX_ATTRIBUTES} attributes", part.span)
 
 
 def check_label(part: Property, findings: Findings) -> None:
@@ -249,38 +249,40 @@ def _cycle(made: Schema, name: str) -> list[str]:
 def _types(made: Schema) -> None:
     """The types of ids: symbols, or what the column of the table is; the same for all that isA joins."""
     group = {name: {name} for name in made.classes}
-    for name, known in made.classes.items():
-        for parent in known.parents:
+    for name, class_ in made.classes.items():
+        for parent in class_.parents:
             if parent.text in group and group[parent.text] is not group[name]:
                 group[name] |= group[parent.text]
                 for member in list(group[name]):
                     group[member] = group[name]
-    found: dict[int, tuple[str, Class]] = {}
-    for name, known in made.classes.items():
-        type_ = _column_type(made, known)
+    types: dict[int, tuple[str, Class]] = {}
+    for name, class_ in made.classes.items():
+        type_ = _column_type(made, class_)
         if type_ is None:
             continue
-        first, by = found.setdefault(id(group[name]), (type_, known))
+        first, by = types.setdefault(id(group[name]), (type_, class_))
         if first != type_:
             rule = "objects of a class, of what it is, and of what is it, have ids of one type"
             message = f"the ids of {name} are of type {type_}, and those of {by.name} of type {first}"
-            made.findings.error("type", message, known.name.span, rule=rule)
-    made.types.update({name: found[id(group[name])][0] if id(group[name]) in found else "symbol" for name in made.classes})
+            made.findings.error("type", message, class_.name.span, rule=rule)
+    made.types.update({name: types[id(group[name])][0] if id(group[name]) in types else "symbol" for name in made.classes})
 
 
-def _column_type(made: Schema, known: Class) -> str | None:
-    if known.source is None:
+def _column_type(made: Schema, class_: Class) -> str | None:
+    if class_.source is None:
         return None
-    column = table_column(made, known, known.source.column)
+    column = table_column(made, class_, class_.source.column)
     return (
-        None if column is None else base_type(made.program, made.program.relations[known.source.relation.text].attributes[column].type_name)
+        None
+        if column is None
+        else base_type(made.program, made.program.relations[class_.source.relation.text].attributes[column].type_name)
     )
 
 
-def table_column(made: Schema, known: Class, column: Name) -> int | None:
+def table_column(made: Schema, class_: Class, column: Name) -> int | None:
     """The place of a column in the relation that a class is laid over."""
-    assert known.source is not None, "only a class that is laid over a relation reads columns"
-    relation = known.source.relation
+    assert class_.source is not None, "only a class that is laid over a relation reads columns"
+    relation = class_.source.relation
     if relation.text not in made.program.relations:
         hint = did_you_mean(relation.text, made.program.relations) or f"declare it: .decl {relation}(…)"
         made.findings.error("unknown-relation", f"there is no relation {relation}", relation.span, hint=hint)
@@ -300,24 +302,24 @@ def base_type(program: Program, name: str) -> str:
     return name
 
 
-def _links(made: Schema, known: Class) -> None:
+def _links(made: Schema, class_: Class) -> None:
     """A class's own attributes; one that it inherits, and names again, keeps its relation."""
-    above = [name for name in made.above(known.name.text)[1:] if name in made.classes]
-    for label, part in known.properties.items():
+    above = [name for name in made.above(class_.name.text)[1:] if name in made.classes]
+    for label, part in class_.properties.items():
         assert isinstance(part.target, Name), "of a class"
         sort = made.sort(part.target, views=False)
         if sort is None:
             continue
         first = next((name for name in reversed(above) if label in made.classes[name].properties), None)
-        owner = known if first is None else made.classes[first]
+        owner = class_ if first is None else made.classes[first]
         relation = f"{owner.name}_{label}"
         single = "single" in owner.modifiers[label]
-        known.links[label] = Link(label, known.name.text, relation, sort, single, part.span)
+        class_.links[label] = Link(label, class_.name.text, relation, sort, single, part.span)
         if first is not None:
-            _check_redeclared(made, known, part, sort, owner)
+            _check_redeclared(made, class_, part, sort, owner)
 
 
-def _check_redeclared(made: Schema, known: Class, part: Property, sort: str, owner: Class) -> None:
+def _check_redeclared(made: Schema, class_: Class, part: Property, sort: str, owner: Class) -> None:
     label = part.label.text
     wider = owner.properties[label].target
     assert isinstance(wider, Name), "of a class"
@@ -326,21 +328,21 @@ def _check_redeclared(made: Schema, known: Class, part: Property, sort: str, own
             f"an attribute that is inherited may be declared again with a narrower class; {owner.name} has {label}: {wider} at {wider.span}"
         )
         made.findings.error("frame", f"{sort} is not narrower than {wider}", part.span, rule=rule)
-    if "single" in known.modifiers[label] and "single" not in owner.modifiers[label]:
+    if "single" in class_.modifiers[label] and "single" not in owner.modifiers[label]:
         rule = f"the links of {label} are all in {owner.name}_{label}, and its key is for all of them"
-        made.findings.error("frame", f"{label} is single for {known.name} only", part.span, rule=rule, hint=f"say so in {owner.name}")
+        made.findings.error("frame", f"{label} is single for {class_.name} only", part.span, rule=rule, hint=f"say so in {owner.name}")
 
 
-def _check_inherited(made: Schema, known: Class) -> None:
+def _check_inherited(made: Schema, class_: Class) -> None:
     """A label has one meaning: none that two unrelated classes declare is inherited from both."""
     first: dict[str, Link] = {}
-    for name in made.above(known.name.text):
+    for name in made.above(class_.name.text):
         for label, link in made.classes[name].links.items() if name in made.classes else ():
             other = first.setdefault(label, link)
             if other.relation != link.relation:
                 rule = f"{other.owner} declares it at {other.span}, {link.owner} at {link.span}"
                 hint = "give one of the two another name"
-                made.findings.error("frame", f"{known.name} inherits two attributes {label}", known.name.span, rule=rule, hint=hint)
+                made.findings.error("frame", f"{class_.name} inherits two attributes {label}", class_.name.span, rule=rule, hint=hint)
 
 
 def is_path(part: Property) -> bool:

@@ -59,7 +59,9 @@ class Parts:
         self.declarations.append(Declaration(relation, attributes, (), span, frame, helper))
 
     def direct(self, frame: str, kind: str, relation: str, span: Span, *options: tuple[str, str]) -> None:
-        if kind != "output" and any(said.kind == kind and said.relation == relation for said in self.schema.program.directives):
+        if kind != "output" and any(
+            directive.kind == kind and directive.relation == relation for directive in self.schema.program.directives
+        ):
             return  # the user's own says more
         self.directives.append(Directive(kind, relation, options, span, frame))
 
@@ -95,8 +97,8 @@ def translate(program: Program, findings: Findings) -> Program:
 
 def shapes(program: Program) -> dict[str, Shape]:
     """The structure of each view frame of a checked program. Types that have names of their own are told as what they are."""
-    found = _parts(program, Findings()).shapes if program.frames else {}
-    return {name: replace(shape, parameters=_typed(program, shape), parts=_plain(program, shape)) for name, shape in found.items()}
+    structures = _parts(program, Findings()).shapes if program.frames else {}
+    return {name: replace(shape, parameters=_typed(program, shape), parts=_plain(program, shape)) for name, shape in structures.items()}
 
 
 def _typed(program: Program, shape: Shape) -> tuple[tuple[str, str], ...]:
@@ -126,16 +128,16 @@ def _parts(program: Program, findings: Findings) -> Parts:
     made = schema(plain, findings)
     findings.raise_errors(program.texts)
     parts = Parts(made, taken={*plain.relations})
-    for known in made.classes.values():
-        _members(parts, known)
-        for label in known.links:
-            _attribute(parts, known, label)
+    for class_ in made.classes.values():
+        _members(parts, class_)
+        for label in class_.links:
+            _attribute(parts, class_, label)
     translate_views(parts)
-    for known in made.classes.values():
-        _formulas(parts, known)
-    for known in made.classes.values():
-        for label, link in known.links.items():
-            _integrity(parts, known, label, link)
+    for class_ in made.classes.values():
+        _formulas(parts, class_)
+    for class_ in made.classes.values():
+        for label, link in class_.links.items():
+            _integrity(parts, class_, label, link)
     findings.raise_errors(program.texts)
     return parts
 
@@ -143,31 +145,31 @@ def _parts(program: Program, findings: Findings) -> Parts:
 # -- classes
 
 
-def _members(parts: Parts, known: Class) -> None:
-    name, span = known.name.text, known.name.span
+def _members(parts: Parts, class_: Class) -> None:
+    name, span = class_.name.text, class_.name.span
     parts.declare(name, name, [("x", parts.schema.type(name))], span)
-    if known.source is None:
+    if class_.source is None:
         parts.direct(name, "input", name, span, ("missing", "empty"))
     else:
-        _read(parts, known, Atom(name, (X,)), {X: known.source.column}, span)
+        _read(parts, class_, Atom(name, (X,)), {X: class_.source.column}, span)
     for narrow in parts.schema.classes.values():
         if any(parent.text == name for parent in narrow.parents):
             parts.rule(name, Atom(name, (X,)), (Atom(narrow.name.text, (X,), narrow.name.span),), narrow.name.span)
 
 
-def _read(parts: Parts, known: Class, head: Atom, columns: dict[Variable, Name], span: Span) -> None:
+def _read(parts: Parts, class_: Class, head: Atom, columns: dict[Variable, Name], span: Span) -> None:
     """Derives from the relation that a class is laid over."""
-    assert known.source is not None, "the class is laid over a relation"
-    places = {table_column(parts.schema, known, column): replace(variable, span=column.span) for variable, column in columns.items()}
-    declaration = parts.schema.program.relations.get(known.source.relation.text)
+    assert class_.source is not None, "the class is laid over a relation"
+    places = {table_column(parts.schema, class_, column): replace(variable, span=column.span) for variable, column in columns.items()}
+    declaration = parts.schema.program.relations.get(class_.source.relation.text)
     if declaration is not None and None not in places:
         args = tuple(places.get(place, Wildcard()) for place in range(declaration.arity))
         read = replace(head, args=tuple(replace(variable, span=column.span) for variable, column in columns.items()))
-        parts.rule(known.name.text, read, (Atom(declaration.relation, args, span),), span)
+        parts.rule(class_.name.text, read, (Atom(declaration.relation, args, span),), span)
 
 
-def _attribute(parts: Parts, known: Class, label: str) -> None:
-    name, link, part = known.name.text, known.links[label], known.properties[label]
+def _attribute(parts: Parts, class_: Class, label: str) -> None:
+    name, link, part = class_.name.text, class_.links[label], class_.properties[label]
     made = parts.schema
     if link.relation == f"{name}_{label}":
         parts.declare(name, link.relation, [("x", made.type(name)), ("y", made.type(link.sort))], link.span)
@@ -175,17 +177,17 @@ def _attribute(parts: Parts, known: Class, label: str) -> None:
             parts.direct(name, "input", link.relation, link.span, ("missing", "empty"))
         if link.single:
             parts.direct(name, "key", link.relation, link.span, ("x", ""))
-    if part.source is not None and known.source is None:
+    if part.source is not None and class_.source is None:
         rule = "an attribute is read from a column of the relation that its class is laid over"
         hint = f"say which: class {name} from relation(column) with …"
         made.findings.error("frame", f"{name} is laid over no relation", part.source.span, rule=rule, hint=hint)
-    elif part.source is not None and known.source is not None:
-        _read(parts, known, Atom(link.relation, (X, Y)), {X: known.source.column, Y: part.source}, link.span)
+    elif part.source is not None and class_.source is not None:
+        _read(parts, class_, Atom(link.relation, (X, Y)), {X: class_.source.column, Y: part.source}, link.span)
 
 
-def _integrity(parts: Parts, known: Class, label: str, link: Link) -> None:
+def _integrity(parts: Parts, class_: Class, label: str, link: Link) -> None:
     """What may be wrong with links: `dangling` ones are listed, `missing` ones are refused, and `several` where one is derived and there may be one."""
-    name, made, span = known.name.text, parts.schema, link.span
+    name, made, span = class_.name.text, parts.schema, link.span
     columns = [("x", made.type(name)), ("y", made.type(link.sort))]
     dangling, there = f"{name}_{label}_dangling", Atom(link.relation, (X, Y), span)
     parts.declare(name, dangling, columns, span)
@@ -194,7 +196,7 @@ def _integrity(parts: Parts, known: Class, label: str, link: Link) -> None:
     ends += [Atom(link.sort, (Y,), span)] if made.known(link.sort) else []
     for end in ends:
         parts.rule(name, Atom(dangling, (X, Y)), (*of_class, there, Negation(end, span)), span)
-    if "necessary" in known.modifiers[label]:
+    if "necessary" in class_.modifiers[label]:
         missing, formulas = f"{name}_{label}_missing", parts.formulas(f"{name}_{label}_missing")
         parts.declare(name, missing, columns[:1], span)
         seen = Quantified(
@@ -215,14 +217,14 @@ def _integrity(parts: Parts, known: Class, label: str, link: Link) -> None:
         parts.direct(name, "constraint", several, span)
 
 
-def _formulas(parts: Parts, known: Class) -> None:
-    name, number = known.name.text, 0
+def _formulas(parts: Parts, class_: Class) -> None:
+    name, number = class_.name.text, 0
     labels: dict[str, Span] = {}
-    for kind, labelled in known.formulas:
+    for kind, labelled in class_.formulas:
         if isinstance(labelled.formula, syntax.Elision):
             continue
         if kind == "rule":
-            _rule(parts, known, labelled)
+            _rule(parts, class_, labelled)
             continue
         number += not labelled.label
         relation = f"{name}_{labelled.label or f'constraint{number}'}"
@@ -231,7 +233,7 @@ def _formulas(parts: Parts, known: Class) -> None:
             parts.schema.findings.error("duplicate", f"{name} has two constraints {labelled.label}", labelled.span, rule=rule)
             continue
         labels[relation] = labelled.span
-        _constraint(parts, known, relation, labelled)
+        _constraint(parts, class_, relation, labelled)
 
 
 def _outer(formulas: Formulas, formula: Formula, scope: dict[str, Bound]) -> tuple[dict[str, Bound], list[Bound], Formula]:
@@ -244,10 +246,10 @@ def _outer(formulas: Formulas, formula: Formula, scope: dict[str, Bound]) -> tup
     return scope, new, formula
 
 
-def _constraint(parts: Parts, known: Class, relation: str, labelled: Labelled) -> None:
-    name, span = known.name.text, labelled.span
+def _constraint(parts: Parts, class_: Class, relation: str, labelled: Labelled) -> None:
+    name, span = class_.name.text, labelled.span
     formulas = parts.formulas(relation)
-    this = formulas.bind(Name(THIS, known.name.span), name)
+    this = formulas.bind(Name(THIS, class_.name.span), name)
     scope, new, formula = _outer(formulas, labelled.formula, {THIS: this})
     members = formulas.members([this, *new])
     body = (*members, *formulas.fails(formula, scope, members))
@@ -257,15 +259,15 @@ def _constraint(parts: Parts, known: Class, relation: str, labelled: Labelled) -
     parts.direct(name, "constraint", relation, span)
 
 
-def _rule(parts: Parts, known: Class, labelled: Labelled) -> None:
-    name, span = known.name.text, labelled.span
+def _rule(parts: Parts, class_: Class, labelled: Labelled) -> None:
+    name, span = class_.name.text, labelled.span
     formulas = parts.formulas(f"{name}_{labelled.label or 'rule'}")
-    this = formulas.bind(Name(THIS, known.name.span), name)
+    this = formulas.bind(Name(THIS, class_.name.span), name)
     scope, new, formula = _outer(formulas, labelled.formula, {THIS: this})
-    condition, said = (formula.left, formula.right) if isinstance(formula, Implies) and not formula.both else (None, formula)
+    condition, conclusion = (formula.left, formula.right) if isinstance(formula, Implies) and not formula.both else (None, formula)
     members = formulas.members([this, *new])
     body = members if condition is None else (*members, *formulas.holds(condition, scope, members))
-    for head in said.parts if isinstance(said, And) else (said,):
+    for head in conclusion.parts if isinstance(conclusion, And) else (conclusion,):
         atom = _head(parts, formulas, head, scope, span)
         if atom is not None:
             parts.rule(name, atom, body, span, formulas)

@@ -68,18 +68,18 @@ def translate_views(parts: Parts) -> None:
 
 def _reached(view: _View, views: dict[str, _View]) -> dict[str, Part]:
     """The parts of a view, and those of views inside it."""
-    found = dict(view.made)
-    for name in list(found):
-        for slot in found[name].slots:
-            if slot.part and slot.part not in found and slot.part in views:
+    parts = dict(view.made)
+    for name in list(parts):
+        for slot in parts[name].slots:
+            if slot.part and slot.part not in parts and slot.part in views:
                 todo = [slot.part]
                 while todo:
                     other = views[todo.pop()]
-                    found.update(other.made)
+                    parts.update(other.made)
                     todo += [
-                        each.part for part in other.made.values() for each in part.slots if each.part in views and each.part not in found
+                        each.part for part in other.made.values() for each in part.slots if each.part in views and each.part not in parts
                     ]
-    return found
+    return parts
 
 
 def _checked(parts: Parts, frame: Frame) -> _View | None:
@@ -119,13 +119,13 @@ def _checked(parts: Parts, frame: Frame) -> _View | None:
 def _note_links(view: _View, name: str, sorts: list[str], sections: tuple[Section | Elision, ...]) -> None:
     """What labels mean for objects of a view: what it shows under them."""
     schema = view.parts.schema
-    known = schema.shown.setdefault(name, {})
+    links = schema.shown.setdefault(name, {})
     for part, _ in properties(sections):
         if view.parameters or not isinstance(part.target, Name):
             continue
         first = next((link for sort in sorts if (link := schema.link(sort, part.label.text)) is not None), None)
         if first is not None:
-            known[part.label.text] = Link(part.label.text, name, f"{name}_{part.label}", part.target.text, first.single, part.span)
+            links[part.label.text] = Link(part.label.text, name, f"{name}_{part.label}", part.target.text, first.single, part.span)
 
 
 def _main(view: _View) -> None:
@@ -164,11 +164,11 @@ def _attributes(view: _View, name: str, sorts: list[str], sections: tuple[Sectio
     parts, schema = view.parts, view.parts.schema
     slots: list[Slot] = []
     view.made[name] = Part(name, schema.type(sorts[0]), (), len(view.parameters))
-    found = list(properties(sections))
-    if len(found) > MAX_ATTRIBUTES:
-        schema.findings.error("range", f"{name} has more than {MAX_ATTRIBUTES} attributes", found[MAX_ATTRIBUTES][0].span)
+    attributes = list(properties(sections))
+    if len(attributes) > MAX_ATTRIBUTES:
+        schema.findings.error("range", f"{name} has more than {MAX_ATTRIBUTES} attributes", attributes[MAX_ATTRIBUTES][0].span)
     seen: dict[str, Property] = {}
-    for part, modifiers in found:
+    for part, modifiers in attributes:
         check_label(part, schema.findings)
         label = part.label.text
         if label in seen or (label == "params" and view.parameters):
@@ -190,8 +190,8 @@ def _check_modifiers(view: _View, sorts: list[str], part: Property, modifiers: t
     classes = view.parts.schema.classes
     owners = [classes[each] for sort in sorts for each in view.parts.schema.above(sort) if each in classes]
     necessary = any("necessary" in owner.modifiers.get(part.label.text, ()) for owner in owners)
-    for word, known in (("single", slot.single), ("necessary", necessary)):
-        if word in modifiers and not known:
+    for word, promised in (("single", slot.single), ("necessary", necessary)):
+        if word in modifiers and not promised:
             rule = "a view shows what its class has; single and necessary are promises of the class"
             hint = "say it in the class" if word == "single" else "say it in the class, or restrict the view: $ exists y/C (this m y) $"
             view.parts.schema.findings.error(
