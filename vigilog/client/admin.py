@@ -164,15 +164,15 @@ class ViewAdmin:
         return callback
 
     def _on(self, what: str, kind: Kind, label: str) -> Callable[[C], C]:
-        found = self.graph.classes.get(kind) if isinstance(kind, str) else kind
-        if found is None or found not in self.graph.classes.values():
+        class_ = self.graph.classes.get(kind) if isinstance(kind, str) else kind
+        if class_ is None or class_ not in self.graph.classes.values():
             raise UsageError(f"{self.name} has no class {kind}; it has {', '.join(self.graph.classes)}")
-        labels = [known for known, _ in found.labels]
+        labels = [name for name, _ in class_.labels]
         if label and label not in labels:
-            raise UsageError(f"{found.__name__} has no attribute {label}; it has {', '.join(labels) or 'none'}")
+            raise UsageError(f"{class_.__name__} has no attribute {label}; it has {', '.join(labels) or 'none'}")
 
         def added(callback: C) -> C:
-            self._callbacks.setdefault((what, found, label), []).append(callback)
+            self._callbacks.setdefault((what, class_, label), []).append(callback)
             return callback
 
         return added

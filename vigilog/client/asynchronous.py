@@ -249,10 +249,10 @@ class AsyncChanges(Follower):
         """Makes the server tell as soon as it has come to a transaction, whether that changed anything or not; otherwise it takes some seconds."""
         await self._say(self._subscription.ask(tx))
 
-    async def _say(self, said: str | None) -> None:
-        if said is not None and self._socket is not None:
+    async def _say(self, message: str | None) -> None:
+        if message is not None and self._socket is not None:
             with suppress(Lost), self._client.server.losing():
-                await self._socket.send(said)
+                await self._socket.send(message)
 
     async def cancel(self) -> None:
         """Ends it, and forgets its name."""

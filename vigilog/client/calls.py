@@ -50,12 +50,12 @@ def asked(request: Request, *, repeatable: bool = True) -> Play[Response]:
 def refusal(response: Response) -> VigilogError:
     """What a refused call says, as the exception that it is."""
     try:
-        said = read(response.body, protocol.Refused, "refusal").error
+        reason = read(response.body, protocol.Refused, "refusal").error
     except DataError:
         if response.status in (401, 403):
             return DataError(f"the server refuses this token (status {response.status})", "forbidden")
         return DataError(f"the server answered with status {response.status}, and not as Vigilog does", "message")
-    return said.error()
+    return reason.error()
 
 
 def answer(request: Request, kind: type[S], *, repeatable: bool = True) -> Play[S]:
@@ -63,10 +63,10 @@ def answer(request: Request, kind: type[S], *, repeatable: bool = True) -> Play[
     return read((yield from asked(request, repeatable=repeatable)).body, kind, "answer of Vigilog")
 
 
-def body(said: Any) -> bytes:
+def body(content: Any) -> bytes:
     """JSON of values: dates, timestamps and decimals as text."""
     try:
-        return write(said)
+        return write(content)
     except (TypeError, OverflowError, UnicodeEncodeError) as reason:
         raise DataError(f"this cannot be sent: {reason}", "value") from None
 
@@ -106,36 +106,38 @@ def tell(transaction: Transaction | None, key: str | None, operations: Operation
 
 
 def _told(request: Request, *, repeatable: bool = True) -> Play[Receipt]:
-    said = yield from answer(request, protocol.Receipt, repeatable=repeatable)
-    views = {view: (counts.plus, counts.minus) for view, counts in said.views.items()}
-    return Receipt(said.tx, views, tuple(said.alerts), plain(said.triggered), tuple(said.warnings))
+    receipt = yield from answer(request, protocol.Receipt, repeatable=repeatable)
+    views = {view: (counts.plus, counts.minus) for view, counts in receipt.views.items()}
+    return Receipt(receipt.tx, views, tuple(receipt.alerts), plain(receipt.triggered), tuple(receipt.warnings))
 
 
 def what_if(transaction: Transaction | None, operations: Operations) -> Play[Preview]:
     content = _transaction(transaction, operations)
-    known = {view.name: view.columns for view in (yield from views())}
-    said = yield from answer(Request("POST", "/v1/transactions", (("dry_run", "true"),), content), protocol.Preview)
-    deltas = {view: Delta(*(frozenset(known[view].rows(rows)) for rows in (sides.plus, sides.minus))) for view, sides in said.views.items()}
-    subscriptions = tuple(map(msgspec.to_builtins, said.subscriptions))
-    return Preview(said.tx, deltas, known, subscriptions, tuple(said.alerts), plain(said.triggered))
+    columns = {view.name: view.columns for view in (yield from views())}
+    preview = yield from answer(Request("POST", "/v1/transactions", (("dry_run", "true"),), content), protocol.Preview)
+    deltas = {
+        view: Delta(*(frozenset(columns[view].rows(rows)) for rows in (sides.plus, sides.minus))) for view, sides in preview.views.items()
+    }
+    subscriptions = tuple(map(msgspec.to_builtins, preview.subscriptions))
+    return Preview(preview.tx, deltas, columns, subscriptions, tuple(preview.alerts), plain(preview.triggered))
 
 
 def views() -> Play[list[Described]]:
-    said = yield from answer(Request("GET", "/v1/views"), protocol.ViewList)
-    return [Described(view.view, read_columns(view.columns, view.key, view.constrained), view.strategy or "") for view in said.views]
+    listing = yield from answer(Request("GET", "/v1/views"), protocol.ViewList)
+    return [Described(view.view, read_columns(view.columns, view.key, view.constrained), view.strategy or "") for view in listing.views]
 
 
 def bound(names: Iterable[str], bind: Mapping[str, str]) -> Play[dict[str, Value]]:
     """Values that are written as in a facts file, as those of the views' columns; what is none is left for the server to refuse."""
     if not bind:
         return {}
-    known = [view.columns for view in (yield from views()) if view.name in names]
-    types = {name: type_ for columns in known for name, type_ in zip(columns.names, columns.types, strict=True)}
-    found: dict[str, Value] = dict(bind)
+    all_columns = [view.columns for view in (yield from views()) if view.name in names]
+    types = {name: type_ for columns in all_columns for name, type_ in zip(columns.names, columns.types, strict=True)}
+    values: dict[str, Value] = dict(bind)
     for column, text in bind.items():
         with suppress(KeyError, ValueError):
-            found[column] = types[column].parse(text)
-    return found
+            values[column] = types[column].parse(text)
+    return values
 
 
 def view(name: str, bind: Mapping[str, Value] | None = None, at: int | None = None, *, named: bool = False) -> Play[Answer]:
@@ -159,20 +161,20 @@ def ask(goal: str, at: int | None = None, *, named: bool = False, enumerate: boo
 
 def _rows(request: Request, named: str) -> Play[Answer]:
     """An answer, of which the rows are NamedTuples, if they have a name."""
-    said = yield from answer(request, protocol.Rowset)
-    columns = read_columns(said.columns, (), said.constrained)
-    rows = columns.rows(said.rows)
-    return Answer(said.tx, columns, tuple(columns.named(rows, named) if named and not columns.constrained else rows), said.db)
+    rowset = yield from answer(request, protocol.Rowset)
+    columns = read_columns(rowset.columns, (), rowset.constrained)
+    rows = columns.rows(rowset.rows)
+    return Answer(rowset.tx, columns, tuple(columns.named(rows, named) if named and not columns.constrained else rows), rowset.db)
 
 
 def why(goal: str) -> Play[Proof | None]:
-    said = yield from answer(Request("GET", "/v1/why", (("goal", goal), ("depth", "0"))), protocol.Reason)
-    return None if said.proof is None else read_proof(said.proof)
+    reason = yield from answer(Request("GET", "/v1/why", (("goal", goal), ("depth", "0"))), protocol.Reason)
+    return None if reason.proof is None else read_proof(reason.proof)
 
 
 def why_not(goal: str, depth: int) -> Play[WhyNot | None]:
-    said = yield from answer(Request("GET", "/v1/why", (("goal", goal), ("depth", str(depth)))), protocol.Reason)
-    return None if said.why_not is None else read_why_not(said.why_not)
+    reason = yield from answer(Request("GET", "/v1/why", (("goal", goal), ("depth", str(depth)))), protocol.Reason)
+    return None if reason.why_not is None else read_why_not(reason.why_not)
 
 
 def violations() -> Play[list[dict[str, Any]]]:
@@ -206,8 +208,8 @@ def status() -> Play[dict[str, Any]]:
 
 
 def subscriptions() -> Play[list[dict[str, Any]]]:
-    said = yield from answer(Request("GET", "/v1/subscriptions"), protocol.Subscriptions)
-    return list(map(msgspec.to_builtins, said.subscriptions))
+    listing = yield from answer(Request("GET", "/v1/subscriptions"), protocol.Subscriptions)
+    return list(map(msgspec.to_builtins, listing.subscriptions))
 
 
 def cancel(name: str) -> Play[None]:

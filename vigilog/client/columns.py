@@ -52,18 +52,18 @@ class Columns:
         """Whether rows are values as JSON has them, if a server that knows their types has sent them."""
         return all(type_.kind in ("symbol", "number", "unsigned", "boolean") for type_ in self.types)
 
-    def rows(self, said: Sequence[Any]) -> list[Row]:
+    def rows(self, sent: Sequence[Any]) -> list[Row]:
         """Rows as a server has sent them; what is an object is a fact with conditions.
 
         >>> Columns(("user", "group"), (BUILTIN["symbol"], BUILTIN["symbol"]), record="member").rows([["ann", "g1"]])
         [member(user='ann', group='g1')]
         """
-        if said and isinstance(said[0], dict):
-            return [fact_of_json(fact) for fact in said]
+        if sent and isinstance(sent[0], dict):
+            return [fact_of_json(fact) for fact in sent]
         if self._plain and not self.record:
-            return list(map(tuple, said))
-        found: Iterable[Any] = said if self._plain else rows_from_json(self.types, said)
-        return self.named(found, self.record) if self.record else list(found)
+            return list(map(tuple, sent))
+        rows: Iterable[Any] = sent if self._plain else rows_from_json(self.types, sent)
+        return self.named(rows, self.record) if self.record else list(rows)
 
     def named(self, rows: Iterable[Row], name: str = "row") -> list[Row]:
         """Rows as NamedTuples.

@@ -32,14 +32,14 @@ OfError = Callable[[Exception], Any]
 class Copy:
     """The rows that a client holds, and whom it tells about changes."""
 
-    def __init__(self, known: Snapshot | None = None, *, first: bool = False) -> None:
+    def __init__(self, snapshot: Snapshot | None = None, *, first: bool = False) -> None:
         """Begins with rows that are known from before, or with none. With `first`, the first answer is told to callbacks like a change."""
         self.lock = RLock()
-        self.rows: dict[str, set[Row]] = {view: set(rows) for view, rows in known.views.items()} if known else {}
-        self.db, self.position, self.digest = (known.db, known.tx, known.digest) if known else ("", -1, "")
+        self.rows: dict[str, set[Row]] = {view: set(rows) for view, rows in snapshot.views.items()} if snapshot else {}
+        self.db, self.position, self.digest = (snapshot.db, snapshot.tx, snapshot.digest) if snapshot else ("", -1, "")
         self.columns: dict[str, Columns] = {}
         self.facts: dict[str, Counter[Fact]] = {}  # of constrained views, how often each fact counts
-        self.whole = known is not None  # whether there has been an answer
+        self.whole = snapshot is not None  # whether there has been an answer
         self.settled = -1  # the position that callbacks were told about, too
         self.ended = False
         self.error: Exception | None = None  # why it ended, or the last error of a callback

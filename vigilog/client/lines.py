@@ -30,10 +30,10 @@ def line(event: Event, columns: Mapping[str, Columns]) -> dict[str, Any] | None:
             return {"tx": event.tx, **since, **({"views": views} if views else {})}
         case Alert():
             own = columns[event.alert]
-            said: dict[str, Any] = {"tx": event.tx, "alert": event.alert, "state": event.state, "row": own.json([event.row])[0]}
-            said |= {"old": own.json([event.old])[0]} if event.old is not None else {}
-            said |= {"proofs": event.proofs} if event.proofs is not None else {}
-            return {"alert": said | {name: text for name in ("message", "severity") if (text := getattr(event, name))}}
+            report: dict[str, Any] = {"tx": event.tx, "alert": event.alert, "state": event.state, "row": own.json([event.row])[0]}
+            report |= {"old": own.json([event.old])[0]} if event.old is not None else {}
+            report |= {"proofs": event.proofs} if event.proofs is not None else {}
+            return {"alert": report | {name: text for name in ("message", "severity") if (text := getattr(event, name))}}
         case Stale():
             return {"stale": {"tx": event.tx, "behind": event.behind, "since": event.since}}
         case Gap():
@@ -50,23 +50,23 @@ def views_json(columns: Mapping[str, Columns], views: Mapping[str, Delta]) -> di
 
 def delta_json(columns: Columns, delta: Delta) -> dict[str, Any]:
     """A view's change; rows with a key that replace each other are also told in pairs."""
-    found: dict[str, Any] = {"plus": columns.json(delta.plus), "minus": columns.json(delta.minus)}
+    sides: dict[str, Any] = {"plus": columns.json(delta.plus), "minus": columns.json(delta.minus)}
     key = tuple(columns.names.index(name) for name in columns.key)
     if key and (pairs := modified(delta, key)):
-        found["modified"] = [{"old": columns.json([old])[0], "new": columns.json([new])[0]} for old, new in pairs]
-    return found
+        sides["modified"] = [{"old": columns.json([old])[0], "new": columns.json([new])[0]} for old, new in pairs]
+    return sides
 
 
 def text_lines(event: Event, columns: Mapping[str, Columns]) -> Iterator[str]:
     """An event as lines for people, a row each: position, sign, view, cells."""
-    said = line(event, columns)
-    for view, sides in (said or {}).get("views", {}).items():
+    answer = line(event, columns)
+    for view, sides in (answer or {}).get("views", {}).items():
         for sign, side in (("-", "minus"), ("+", "plus")):
             rows = sides[side] if isinstance(sides[side], list) else [[f"{sides[side]} rows"]] if sides[side] else []
             for row in rows:
                 yield "\t".join([str(getattr(event, "tx", "")), sign, view, *map(_cell, row)])
-    if said and "views" not in said:
-        yield "\t".join(f"{key}={value}" for key, value in said.items())
+    if answer and "views" not in answer:
+        yield "\t".join(f"{key}={value}" for key, value in answer.items())
 
 
 def _cell(value: Any) -> str:

@@ -55,13 +55,13 @@ def attribute_names(labels: Iterable[str]) -> dict[str, str]:
     {'dept': 'dept', 'class': 'class_', 'alive': 'alive__', 'alive_': 'alive_', '__init__': 'init__'}
     """
     labels = list(labels)
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for label in labels:
         name = label.lstrip("_") if label.startswith("__") else label
-        while name in TAKEN or (name != label and name in labels) or name in found.values():
+        while name in TAKEN or (name != label and name in labels) or name in names.values():
             name += "_"
-        found[label] = name
-    return found
+        names[label] = name
+    return names
 
 
 class Object:
@@ -176,16 +176,16 @@ class Graph:
 
     def replace(self, rows: Mapping[str, frozenset[Row]]) -> list[Event]:
         """Goes over to a new first answer: the difference is applied as one change."""
-        known = dict(self.rows())
-        return self.apply({relation: between(known.get(relation, set()), new) for relation, new in rows.items()})
+        before = dict(self.rows())
+        return self.apply({relation: between(before.get(relation, set()), new) for relation, new in rows.items()})
 
     def rows(self) -> Iterator[tuple[str, set[Row]]]:
         """The relations that the objects are made of."""
         for name, part in self.shape.parts.items():
             yield part.relation, set(self.parts[name])
         for name, slot, attribute in self._slots:
-            found = ((key, getattr(each, attribute)) for key, each in self.parts[name].items())
-            yield slot.relation, {(*key, _id(end)) for key, value in found for end in _ends(value, slot)}
+            values = ((key, getattr(each, attribute)) for key, each in self.parts[name].items())
+            yield slot.relation, {(*key, _id(end)) for key, value in values for end in _ends(value, slot)}
 
     def _touched(self, told: Mapping[str, Sequence[Event]]) -> dict[Any, ObjectName]:
         """The plain references that lost a link."""

@@ -63,8 +63,8 @@ class Server:
     def request(self, wanted: Request) -> dict[str, Any]:
         """A request in the words of httpx."""
         kind = {} if wanted.body is None else {"Content-Type": "application/json"}
-        said = {"method": wanted.method, "url": self.url + wanted.path, "content": wanted.body, "headers": {**kind, **wanted.headers}}
-        return {**said, "params": wanted.params} if wanted.params else said
+        arguments = {"method": wanted.method, "url": self.url + wanted.path, "content": wanted.body, "headers": {**kind, **wanted.headers}}
+        return {**arguments, "params": wanted.params} if wanted.params else arguments
 
     def response(self, answered: httpx.Response) -> Response:
         self.reached = True
@@ -85,10 +85,10 @@ class Server:
         except httpx.TransportError as reason:
             raise Lost(f"the connection to {self.url} was lost: {reason}", patience=self.patience) from None
         except InvalidStatus as refused:
-            said = Response(refused.response.status_code, "", bytes(refused.response.body or b""))
-            if said.status in NOT_NOW:
-                raise Lost(f"{self.url} takes no subscription now: {refusal(said)}", patience=self.patience) from None
-            raise refusal(said) from None
+            response = Response(refused.response.status_code, "", bytes(refused.response.body or b""))
+            if response.status in NOT_NOW:
+                raise Lost(f"{self.url} takes no subscription now: {refusal(response)}", patience=self.patience) from None
+            raise refusal(response) from None
         except ConnectionClosed as closed:
             if closed.rcvd and closed.rcvd.code in REFUSED:
                 raise DataError(f"the server has ended the subscription: {closed.rcvd.reason or closed.rcvd.code}", "message") from None

@@ -112,39 +112,39 @@ class Subscription:
         progress = message.progress or message.closing
         return self._progress(progress) if progress is not None else None
 
-    def _subscribed(self, said: messages.Subscribed) -> Subscribed:
+    def _subscribed(self, message: messages.Subscribed) -> Subscribed:
         self.established = True
-        self.db = said.db
+        self.db = message.db
         self.columns = {
-            name: read_columns(view.columns, view.key, view.constrained, name if self.named else "") for name, view in said.views.items()
+            name: read_columns(view.columns, view.key, view.constrained, name if self.named else "") for name, view in message.views.items()
         } or self.columns
         if not self.settled:
-            self.position, self.digest = said.tx, said.digest
+            self.position, self.digest = message.tx, message.digest
             self.settled = self.wish.resumes and not self._anew
-        return Subscribed(said.db, said.tx, self.columns, Shape.from_json(said.frame) if said.frame else None, said.digest)
+        return Subscribed(message.db, message.tx, self.columns, Shape.from_json(message.frame) if message.frame else None, message.digest)
 
-    def _snapshot(self, said: messages.Snapshot) -> Play[Event | None]:
-        if not isinstance(said.fetch, UnsetType):
-            fetched = yield from self._fetched(said.fetch)
+    def _snapshot(self, message: messages.Snapshot) -> Play[Event | None]:
+        if not isinstance(message.fetch, UnsetType):
+            fetched = yield from self._fetched(message.fetch)
             if isinstance(fetched, Gap):
                 self.wish = replace(self.wish, snapshot="json")
                 return fetched
             self._parts = {self._only: self.columns[self._only].fetched(fetched)}
         else:
-            parts = {self._only: said.rows} if not isinstance(said.rows, UnsetType) else said.views or {}
+            parts = {self._only: message.rows} if not isinstance(message.rows, UnsetType) else message.views or {}
             for view, rows in parts.items():
                 self._parts.setdefault(view, []).extend(self._columns(view).rows(rows))
-        if not said.last:
+        if not message.last:
             return None
         rows_of = {view: frozenset(self._parts.pop(view, ())) for view in self.columns}
-        self.position, self.digest, self.settled, self._anew = said.tx, said.digest, True, False
-        return Snapshot(self.db, said.tx, rows_of, said.digest)
+        self.position, self.digest, self.settled, self._anew = message.tx, message.digest, True, False
+        return Snapshot(self.db, message.tx, rows_of, message.digest)
 
-    def _change(self, said: messages.Change) -> Play[Event | None]:
-        if self.position is not None and said.tx <= self.position:
-            raise DataError(f"the server has sent change {said.tx} after position {self.position}", "message")
-        single = not isinstance(said.views, dict)
-        parts = {self._only: ViewChange(said.plus, said.minus, said.modified)} if single else said.views
+    def _change(self, message: messages.Change) -> Play[Event | None]:
+        if self.position is not None and message.tx <= self.position:
+            raise DataError(f"the server has sent change {message.tx} after position {self.position}", "message")
+        single = not isinstance(message.views, dict)
+        parts = {self._only: ViewChange(message.plus, message.minus, message.modified)} if single else message.views
         assert isinstance(parts, dict), "one or the other"
         views: dict[str, Delta] = {}
         counts: dict[str, tuple[int, int]] = {}
@@ -161,33 +161,33 @@ class Subscription:
                 rows = self._columns(view).rows
                 pairs = zip(rows([pair.old for pair in part.modified]), rows([pair.new for pair in part.modified]), strict=True)
                 modified[view] = tuple(pairs)
-        self.position, self.digest, self.settled = said.tx, said.digest, True
-        return Change(said.tx, views, modified, counts, None if isinstance(said.since, UnsetType) else said.since, said.digest)
+        self.position, self.digest, self.settled = message.tx, message.digest, True
+        return Change(message.tx, views, modified, counts, None if isinstance(message.since, UnsetType) else message.since, message.digest)
 
-    def _alert(self, said: dict[str, Any]) -> Alert | None:
+    def _alert(self, message: dict[str, Any]) -> Alert | None:
         """A report. The position is that before its transaction until the last of it is here; what is told again then is not given again."""
-        rows = self._columns(said["alert"]).rows
-        members: dict[str, Any] = {name: value for name, value in said.items() if name in ALERT_FIELDS}
-        found = Alert(**members | {name: rows([members[name]])[0] for name in ("row", "old") if name in members})
-        if self.position is not None and found.tx <= self.position:
-            raise DataError(f"the server has sent an alert of {found.tx} after position {self.position}", "message")
-        known = self._given == (found.tx, found.left) or (self._given[0] == found.tx and found.left > self._given[1])
-        self._given = found.tx, min(found.left, self._given[1]) if self._given[0] == found.tx else found.left
-        self.position, self.digest, self.settled = found.tx - bool(found.left), found.digest, True
-        return None if known else found
+        rows = self._columns(message["alert"]).rows
+        members: dict[str, Any] = {name: value for name, value in message.items() if name in ALERT_FIELDS}
+        alert = Alert(**members | {name: rows([members[name]])[0] for name in ("row", "old") if name in members})
+        if self.position is not None and alert.tx <= self.position:
+            raise DataError(f"the server has sent an alert of {alert.tx} after position {self.position}", "message")
+        repeated = self._given == (alert.tx, alert.left) or (self._given[0] == alert.tx and alert.left > self._given[1])
+        self._given = alert.tx, min(alert.left, self._given[1]) if self._given[0] == alert.tx else alert.left
+        self.position, self.digest, self.settled = alert.tx - bool(alert.left), alert.digest, True
+        return None if repeated else alert
 
     def _delta(self, view: str, part: ViewChange) -> Play[Delta | Gap]:
         columns = self._columns(view)
         sides: dict[str, frozenset[Row]] = {}
-        for side, said in (("plus", part.plus), ("minus", part.minus)):
-            if side not in sides and isinstance(said, Fetch):
-                fetched = yield from self._fetched(said.fetch)
+        for side, rows in (("plus", part.plus), ("minus", part.minus)):
+            if side not in sides and isinstance(rows, Fetch):
+                fetched = yield from self._fetched(rows.fetch)
                 if isinstance(fetched, Gap):
                     return fetched
                 both = columns.fetched_change(fetched)
                 sides |= both if part.plus == part.minus or _same_place(part.plus, part.minus) else {side: both[side]}
             elif side not in sides:
-                sides[side] = frozenset(columns.rows(said if isinstance(said, list) else ()))
+                sides[side] = frozenset(columns.rows(rows if isinstance(rows, list) else ()))
         return Delta(sides["plus"], sides["minus"])
 
     def _fetched(self, place: str) -> Play[Response | Gap]:
@@ -202,22 +202,22 @@ class Subscription:
             return self._begin_anew("fetch", error.message)
         return response
 
-    def _progress(self, said: messages.Progress) -> Progress:
-        if self.settled and self.position is not None and said.tx >= self.position:
-            self.position, self.digest = said.tx, said.digest
-        return Progress(said.tx, said.digest)
+    def _progress(self, message: messages.Progress) -> Progress:
+        if self.settled and self.position is not None and message.tx >= self.position:
+            self.position, self.digest = message.tx, message.digest
+        return Progress(message.tx, message.digest)
 
-    def _error(self, said: messages.ErrorBody) -> Gap | None:
-        if said.code == "ack":  # which does not end the subscription; it is said again with the next
+    def _error(self, error: messages.ErrorBody) -> Gap | None:
+        if error.code == "ack":  # which does not end the subscription; it is said again with the next
             self.acknowledged = -1
             return None
-        if said.code == "gap":
-            return self._begin_anew("gap", said.message)
-        if (self.established or self.renews) and said.code in GONE:
-            return self._begin_anew(said.code, said.message)
-        if self.established and said.code in NOT_NOW:
-            raise Lost(said.message)
-        raise DataError(said.message, said.code)
+        if error.code == "gap":
+            return self._begin_anew("gap", error.message)
+        if (self.established or self.renews) and error.code in GONE:
+            return self._begin_anew(error.code, error.message)
+        if self.established and error.code in NOT_NOW:
+            raise Lost(error.message)
+        raise DataError(error.message, error.code)
 
     def _begin_anew(self, code: str, message: str) -> Gap:
         self.settled, self._anew, self._parts = False, True, {}
@@ -250,8 +250,8 @@ def follow(subscription: Subscription) -> Play[None]:
                 if not isinstance(event, Subscribed | Gap):
                     backoff = Backoff()
                 well = yield Give(event)
-                if (said := subscription.dealt(event, bool(well))) is not None:
-                    yield Send(said)
+                if (message := subscription.dealt(event, bool(well))) is not None:
+                    yield Send(message)
             yield Close()
             yield Pause(backoff.next())
         except Lost as lost:

@@ -260,10 +260,10 @@ class Changes(Follower):
         """Makes the server tell as soon as it has come to a transaction, whether that changed anything or not; otherwise it takes some seconds."""
         self._say(self._subscription.ask(tx))
 
-    def _say(self, said: str | None) -> None:
-        if said is not None and self._socket is not None:
+    def _say(self, message: str | None) -> None:
+        if message is not None and self._socket is not None:
             with suppress(Lost), self._client.server.losing():
-                self._socket.send(said)
+                self._socket.send(message)
 
     def cancel(self) -> None:
         """Ends it, and forgets its name."""

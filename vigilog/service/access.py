@@ -108,15 +108,15 @@ class Tokens:
         """What a token may do. Raises Unknown if it is not known."""
         if token is None:
             raise Unknown("a token is needed (Authorization: Bearer …)")
-        found = self.look().get(hashed(token))
-        if found is None:
+        rights = self.look().get(hashed(token))
+        if rights is None:
             raise Unknown("this token is not known")
-        return found
+        return rights
 
     def now(self, rights: Rights) -> Rights | None:
         """What a token may do now that could do something before; None if it is not known any more."""
-        found = self.look().get(rights.token)
-        return found if found is not None and found.name == rights.name else None
+        current = self.look().get(rights.token)
+        return current if current is not None and current.name == rights.name else None
 
     def _read(self) -> None:
         try:
@@ -133,14 +133,14 @@ class Tokens:
 
 
 def _tokens(content: Any) -> dict[str, Rights]:
-    found = {}
+    rights = {}
     for entry in content["tokens"]:
         if not str(entry["hash"]).startswith("sha256:"):
             raise ValueError(f"the hash of {entry['name']} is not of the form sha256:…")
         read, write = (frozenset(map(str, entry.get(what, ()))) for what in ("read", "write"))
         hash_ = str(entry["hash"])
-        found[hash_] = Rights(str(entry["name"]), read, write, bool(entry.get("define", False)), hash_, bool(entry.get("domains", False)))
-    return found
+        rights[hash_] = Rights(str(entry["name"]), read, write, bool(entry.get("define", False)), hash_, bool(entry.get("domains", False)))
+    return rights
 
 
 def hashed(token: str) -> str:
@@ -158,8 +158,8 @@ def add_token(path: Path, name: str, read: Iterable[str], write: Iterable[str], 
     if any(entry["name"] == name for entry in content["tokens"]):
         raise DataError(f"{path} has a token {name} already; take it out first, or use another name", "tokens")
     token = secrets.token_urlsafe(32)
-    said = {"name": name, "hash": hashed(token), "read": sorted(read), "write": sorted(write), "define": define}
-    content["tokens"].append(said | ({"domains": True} if domains else {}))
+    added = {"name": name, "hash": hashed(token), "read": sorted(read), "write": sorted(write), "define": define}
+    content["tokens"].append(added | ({"domains": True} if domains else {}))
     fresh = path.with_name(path.name + ".new")
     fresh.touch(mode=0o600)
     fresh.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -43,9 +43,9 @@ class Answer:
         """What each `snapshot` says."""
         of, digest = len(self.parts), b'"digest":%b,' % write(self.digest) if self.digest else b""
         for number, (label, rows) in enumerate(self.pieces(), start=1):
-            said = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"
+            member = b'"rows":' + rows if single else b'"views":{' + write(label) + b":" + rows + b"}"
             last = b"true" if number == of else b"false"
-            yield b'{"tx":%d,%b%b,"part":%d,"of":%d,"last":%b}' % (self.tx, digest, said, number, of, last)
+            yield b'{"tx":%d,%b%b,"part":%d,"of":%d,"last":%b}' % (self.tx, digest, member, number, of, last)
 
     def close(self) -> None:
         self.spool.close()
@@ -78,9 +78,9 @@ def first_answer(db: Durable, channel: Channel, limits: Limits, manner: Manner =
 def _reported(db: Durable, alert: Alert, channel: Channel, limits: Limits, manner: Manner) -> Answer:
     """What an alert has reported to hold, where that is not what holds now. What waits is in memory alone, so nobody writes while it is looked at."""
     with db.lock:
-        answer, found = Answer(db.tx, db.book.log.digest(db.tx)), db.holding(alert)
+        answer, holding = Answer(db.tx, db.book.log.digest(db.tx)), db.holding(alert)
     (part,) = channel.parts
-    rows = part.of(json_rows(db.program.relations[part.relation].types, found))
+    rows = part.of(json_rows(db.program.relations[part.relation].types, holding))
     for start in range(0, len(rows) or 1, limits.part):
         answer.add(part.label, channel.shapes[part.label].told(rows[start : start + limits.part], manner))
     return answer
@@ -89,10 +89,13 @@ def _reported(db: Durable, alert: Alert, channel: Channel, limits: Limits, manne
 def _with_facts(db: Durable, channel: Channel, limits: Limits, manner: Manner) -> Answer:
     """Of views some of which hold facts: these are in memory alone, so nobody writes while all of them are looked at."""
     with db.lock:
-        answer, found = Answer(db.tx, db.book.log.digest(db.tx)), {part.label: list(db.begin_with(part.relation)) for part in channel.parts}
+        answer, rows_of = (
+            Answer(db.tx, db.book.log.digest(db.tx)),
+            {part.label: list(db.begin_with(part.relation)) for part in channel.parts},
+        )
     for part in channel.parts:
         shape, full = channel.shapes[part.label], db.program.relations[part.relation].types
-        rows = found[part.label] if shape.constrained else part.of(json_rows(full, found[part.label]))
+        rows = rows_of[part.label] if shape.constrained else part.of(json_rows(full, rows_of[part.label]))
         for start in range(0, len(rows) or 1, limits.part):
             answer.add(part.label, shape.told(rows[start : start + limits.part], manner))
     return answer

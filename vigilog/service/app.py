@@ -105,16 +105,16 @@ def _about(app: FastAPI, context: Context) -> None:
 
     def look() -> None:
         nonlocal sized
-        found, all_ = context.metrics, list(hub.subscriptions.values())
-        found.tx.set(hub.tx)
-        found.behind.set(sum(one.behind for one in all_))
-        found.lag.set(max((hub.tx - one.position for one in all_ if one.pending or one.behind), default=0))
+        gauges, all_ = context.metrics, list(hub.subscriptions.values())
+        gauges.tx.set(hub.tx)
+        gauges.behind.set(sum(one.behind for one in all_))
+        gauges.lag.set(max((hub.tx - one.position for one in all_ if one.pending or one.behind), default=0))
         if time.monotonic() - sized > SIZED_FOR:
             sized = time.monotonic()
             with db.reading() as state:
                 changes, size = state.log.size()
-            found.outbox_changes.set(changes)
-            found.outbox_bytes.set(size)
+            gauges.outbox_changes.set(changes)
+            gauges.outbox_bytes.set(size)
 
     @app.get("/client.js", response_class=Response, responses={200: {"content": {"text/javascript": {}}}, 404: REFUSALS[404]})
     async def client() -> Response:

@@ -69,7 +69,7 @@ def calls(context: Context) -> APIRouter:
         outcome = await hub.write(_take, wish, key, True, rights)
         context.metrics.latency.observe(time.perf_counter() - began)
         views = _counts(outcome.deltas) if outcome.deltas or key is None else await hub.read(_noted, outcome.tx)
-        shown = {name: found for name, found in views.items() if _shown(name, rights)}
+        shown = {name: counts for name, counts in views.items() if _shown(name, rights)}
         return answered(protocol.Receipt(outcome.tx, shown, *_conditions(outcome, rights, integers)))
 
     def _take(wish: Transaction, key: str | None, keep: bool, rights: Rights) -> Outcome:
@@ -81,25 +81,25 @@ def calls(context: Context) -> APIRouter:
     def _refused(reason: Refused, rights: Rights) -> Refused:
         """What a refusal may say to somebody: no rows of what he may not read, in its text neither."""
         message, members = reason.message, _readable(reason.members, reason.conditions, rights)
-        for what, said in (("constraint", "{} is violated"), ("relation", "triggers do not agree about {}")):
+        for what, template in (("constraint", "{} is violated"), ("relation", "triggers do not agree about {}")):
             if what in members and not rights.may_read(members[what]):
-                message = said.format(members[what])
+                message = template.format(members[what])
         return Refused(message, reason.code, members)
 
     def _readable(members: Mapping[str, Any], conditions: Iterable[str], rights: Rights) -> dict[str, Any]:
         """The members of a refusal, or of a violation, without rows of what somebody may not read, and without proofs that show some."""
-        found, constraint = dict(members), members.get("constraint")
+        shown, constraint = dict(members), members.get("constraint")
         below = {name for condition in conditions for name in depends_on(db.plain, condition) if name in db.program.relations}
         if not rights.may_read(*below):
-            found.pop("why", None)
+            shown.pop("why", None)
         if constraint is not None:
             if not rights.may_read(constraint):
-                found = {name: said for name, said in found.items() if name in ("constraint", "place", "others")}
-            if others := {name: rows for name, rows in found.pop("others", {}).items() if rights.may_read(name)}:
-                found["others"] = others
-        elif "relation" in found and not rights.may_read(found["relation"]):
-            found = {name: said for name, said in found.items() if name not in ("row", "key")}
-        return found
+                shown = {name: value for name, value in shown.items() if name in ("constraint", "place", "others")}
+            if others := {name: rows for name, rows in shown.pop("others", {}).items() if rights.may_read(name)}:
+                shown["others"] = others
+        elif "relation" in shown and not rights.may_read(shown["relation"]):
+            shown = {name: value for name, value in shown.items() if name not in ("row", "key")}
+        return shown
 
     def _conditions(outcome: Outcome, rights: Rights, integers: str) -> tuple[list[dict[str, Any]], dict[str, protocol.Triggered]]:
         """What alerts say of a transaction, and what triggers did, as far as somebody may know it."""
@@ -113,8 +113,8 @@ def calls(context: Context) -> APIRouter:
 
         def spelled_report(report: Report) -> dict[str, Any]:
             types = db.program.relations[relations[report.alert]].types
-            said = report.json(types)
-            return said | {part: spelled(types, [said[part]], integers)[0] for part in ("row", "old") if part in said}
+            members = report.json(types)
+            return members | {part: spelled(types, [members[part]], integers)[0] for part in ("row", "old") if part in members}
 
         return [spelled_report(report) for report in reports], {name: sides(name, delta) for name, delta in triggered.items()}
 
@@ -135,23 +135,23 @@ def calls(context: Context) -> APIRouter:
     def _noted(tx: int) -> dict[str, protocol.Counts]:
         """What a transaction of the past changed, if that is still known."""
         with db.reading() as state:
-            return {view: protocol.Counts(*size(said)) for _, view, said in state.log.changes(tx - 1, tx)}
+            return {view: protocol.Counts(*size(entry)) for _, view, entry in state.log.changes(tx - 1, tx)}
 
     def _preview(outcome: Outcome, rights: Rights, integers: str, form: str) -> protocol.Preview | protocol.NamedPreview:
-        def said(shape: Shape, sides: RowSides) -> Sides:
+        def spelled_sides(shape: Shape, sides: RowSides) -> Sides:
             plus, minus = (shape.told(side, Manner(integers)) for side in sides)
             return Sides(plus, minus, UNSET if shape.constrained else paired(plus, minus, shape.key))
 
         relations = db.program.relations
         views = {
-            name: said(hub.shape(name), json_sides(delta, relations[name].types))
+            name: spelled_sides(hub.shape(name), json_sides(delta, relations[name].types))
             for name, delta in outcome.deltas.items()
             if _shown(name, rights)
         }
         told: list[tuple[Channel, dict[str, Sides]]] = []
         for channel, changes in hub.index.touched(hub.changes_of(outcome, db.program, whole=True)).items():
             if not channel.reporting and rights.may_read(*(relation for view in channel.views for relation in db.reads_of(view))):
-                told.append((channel, {label: said(channel.shapes[label], sides) for label, sides in changes.items()}))
+                told.append((channel, {label: spelled_sides(channel.shapes[label], sides) for label, sides in changes.items()}))
         rest = _conditions(outcome, rights, integers)
         if form == "objects":
             shown = {name: _by_name(relations[name].columns, sides) for name, sides in views.items()}
@@ -187,8 +187,8 @@ def calls(context: Context) -> APIRouter:
     def _violations(rights: Rights) -> protocol.Violations:
         with db.lock:
             own = [violation for violation in db.check() if rights.may_read(violation["constraint"])]
-            found = [_readable(violation, [violation["constraint"]], rights) for violation in own]
-            return protocol.Violations(hub.history, db.tx, found)
+            readable = [_readable(violation, [violation["constraint"]], rights) for violation in own]
+            return protocol.Violations(hub.history, db.tx, readable)
 
     @router.post("/ask", responses=answers(protocol.Rowset, protocol.NamedRowset), openapi_extra=takes(protocol.Question))
     async def ask(request: Request, integers: Integers = "number", rows: Form = "arrays") -> Response:
@@ -305,14 +305,14 @@ def calls(context: Context) -> APIRouter:
     async def overrides(request: Request) -> Response:
         """The updates of views that were not withdrawn."""
         rights_of(request).require_define()
-        tx, found = await hub.write(lambda: (db.tx, db.overrides()))
-        return answered(protocol.Overrides(tx, found))
+        tx, updates = await hub.write(lambda: (db.tx, db.overrides()))
+        return answered(protocol.Overrides(tx, updates))
 
     @router.get("/status", response_model=None)
     async def status(request: Request) -> Response:
         """What the database holds, where, and how it is kept; who follows what."""
         rights_of(request).require_define()
-        found = await hub.write(db.status)
+        state = await hub.write(db.status)
         following = [
             {
                 "id": one.number,
@@ -326,14 +326,14 @@ def calls(context: Context) -> APIRouter:
             for one in list(hub.subscriptions.values())[:1000]
         ]
         clients = context.gate.clients.json(Counter((one.rights.name, one.spec.tool or "") for one in hub.subscriptions.values()))
-        return answered(found.json() | {"subscribers": len(hub.subscriptions), "subscriptions": following, "clients": clients})
+        return answered(state.json() | {"subscribers": len(hub.subscriptions), "subscriptions": following, "clients": clients})
 
     @router.get("/subscriptions", responses=answers(protocol.Subscriptions))
     async def subscriptions(request: Request) -> Response:
         """The named subscriptions of the caller, and how far each has come."""
         rights = rights_of(request)
-        known = await hub.read(remembered, db, rights.name)
-        named = [protocol.Named(name, json.loads(found.spec), found.tx, (rights.name, name) in hub.named) for name, found in known.items()]
+        notes = await hub.read(remembered, db, rights.name)
+        named = [protocol.Named(name, json.loads(note.spec), note.tx, (rights.name, name) in hub.named) for name, note in notes.items()]
         return answered(protocol.Subscriptions(named))
 
     @router.delete("/subscriptions/{name}", responses=answers(protocol.Cancelled))

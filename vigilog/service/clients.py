@@ -43,13 +43,15 @@ class Clients:
 
     def json(self, following: Counter[Who]) -> list[dict[str, Any]]:
         """All that are known, and how many subscriptions each has now."""
-        known = sorted({*self.calls, *following})[:MOST_KNOWN]
-        return [{"user": who[0], "tool": who[1], "calls": self.calls.get(who, 0), "subscriptions": following.get(who, 0)} for who in known]
+        callers = sorted({*self.calls, *following})[:MOST_KNOWN]
+        return [
+            {"user": who[0], "tool": who[1], "calls": self.calls.get(who, 0), "subscriptions": following.get(who, 0)} for who in callers
+        ]
 
 
 def tool_of(headers: Mapping[str, str]) -> str:
     """The tool that a caller says it is. Raises DataError if that is no name."""
-    said = unquote(headers.get(TOOL, ""))
-    if said and not is_name(said):
+    tool = unquote(headers.get(TOOL, ""))
+    if tool and not is_name(tool):
         raise DataError(f"{TOOL}: a tool has 1 to 200 printable characters", "message")
-    return said
+    return tool

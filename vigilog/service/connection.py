@@ -35,13 +35,13 @@ class Connection:
 
     def __init__(self, hub: Hub, gate: Gate, socket: WebSocket) -> None:
         self.hub, self.gate, self.socket = hub, gate, socket
-        known = (socket.scope.get("extensions") or {}).get(FRAMES)
-        self.frames = known is not None
-        self.push: Callable[[bytes], bool] = known["push"] if known else lambda _: False
+        extension = (socket.scope.get("extensions") or {}).get(FRAMES)
+        self.frames = extension is not None
+        self.push: Callable[[bytes], bool] = extension["push"] if extension else lambda _: False
         self.running: dict[Id | None, tuple[Subscription, asyncio.Task[None]]] = {}
         self.ended: deque[Id | None] = deque(maxlen=MOST_ENDED)  # subscriptions that the server ended, which the client may not know yet
         self.token: str | None = None  # what the client said as one
-        self.known = not gate.may_come_later(socket.headers)  # whether it has shown that it may come
+        self.admitted = not gate.may_come_later(socket.headers)  # whether it has shown that it may come
         self.errors = Rate(MOST_ERRORS)
 
     def form(self, kind: str, body: bytes, id: Id | None) -> bytes:
@@ -58,14 +58,14 @@ class Connection:
         except GONE:
             raise ClientGone from None
 
-    async def say(self, kind: str, said: Any, id: Id | None = None) -> None:
-        await self.send(self.form(kind, write(said), id))
+    async def say(self, kind: str, content: Any, id: Id | None = None) -> None:
+        await self.send(self.form(kind, write(content), id))
 
     async def serve(self) -> None:
         """Takes what the client says until it is gone."""
         try:
             self.gate.check_origin(self.socket.headers)
-            if self.known:
+            if self.admitted:
                 self.gate.rights_of(self.socket.headers, None)
         except VigilogError as reason:
             self.gate.refused(reason, self.socket)
@@ -90,7 +90,7 @@ class Connection:
     async def _next(self) -> bytes | None:
         """What the client says next; None if it says no more."""
         try:
-            async with asyncio.timeout(None if self.known else self.hub.limits.silence):
+            async with asyncio.timeout(None if self.admitted else self.hub.limits.silence):
                 message = await self.socket.receive()
         except TimeoutError:
             await self._close(REFUSED, "a token was to come")
@@ -120,31 +120,33 @@ class Connection:
                 return REFUSED
         return None
 
-    async def _do(self, said: ClientMessage) -> None:
-        if said.subscribe is not None:
-            if said.id in self.running:
+    async def _do(self, message: ClientMessage) -> None:
+        if message.subscribe is not None:
+            if message.id in self.running:
                 raise DataError("this connection has such a subscription; another one needs another id", "id")
-            self.token = said.subscribe.token or self.token
-            self.socket.state.tool = said.subscribe.tool or tool_of(self.socket.headers)
+            self.token = message.subscribe.token or self.token
+            self.socket.state.tool = message.subscribe.tool or tool_of(self.socket.headers)
             rights = self.gate.rights_of(self.socket.headers, self.token)
             self.socket.state.user = rights.name
-            self.known = True
+            self.admitted = True
             self.gate.limit(rights)
-            found = await self.hub.subscribe(self, replace(said.subscribe, tool=self.socket.state.tool or None), said.id, rights)
-            self.running[said.id] = found, asyncio.create_task(self._run(found))
-        elif said.id in self.ended and said.id not in self.running and (said.ack is not None or said.progress is not None):
+            subscription = await self.hub.subscribe(
+                self, replace(message.subscribe, tool=self.socket.state.tool or None), message.id, rights
+            )
+            self.running[message.id] = subscription, asyncio.create_task(self._run(subscription))
+        elif message.id in self.ended and message.id not in self.running and (message.ack is not None or message.progress is not None):
             pass  # it has crossed the end of its subscription
-        elif said.ack is not None:
-            self.hub.acknowledge(self._own(said.id)[0], said.ack)
-        elif said.progress is not None:
-            self._own(said.id)[0].ask(said.progress)
-        elif said.cancel is not None:
-            found, task = self._own(said.id)
-            await self.hub.cancel(found)
+        elif message.ack is not None:
+            self.hub.acknowledge(self._own(message.id)[0], message.ack)
+        elif message.progress is not None:
+            self._own(message.id)[0].ask(message.progress)
+        elif message.cancel is not None:
+            subscription, task = self._own(message.id)
+            await self.hub.cancel(subscription)
             await asyncio.wait([task])
-            await self.say("cancelled", {}, said.id)
+            await self.say("cancelled", {}, message.id)
         else:
-            await self.say("pong", said.ping, said.id)
+            await self.say("pong", message.ping, message.id)
 
     def _own(self, id: Id | None) -> tuple[Subscription, asyncio.Task[None]]:
         if id not in self.running:

@@ -79,7 +79,7 @@ class Context:
 
     def bind(self, view: str, query: Mapping[str, str]) -> dict[str, Any]:
         """The values that columns are bound to by parameters like `bind.x=a`, as JSON has them."""
-        declaration, found = self.db.program.relations[view], {}
+        declaration, values = self.db.program.relations[view], {}
         for key, text in query.items():
             if not key.startswith("bind."):
                 continue
@@ -88,10 +88,10 @@ class Context:
                 raise DataError(f"{view} has no column {name}; it has {', '.join(declaration.columns)}", "column")
             type_ = declaration.types[declaration.columns.index(name)]
             try:
-                found[name] = type_.to_json(type_.parse(text))
+                values[name] = type_.to_json(type_.parse(text))
             except ValueError as reason:
                 raise DataError(f"{view}.{name}: {reason}", "type") from None
-        return found
+        return values
 
     def columns(self, view: str) -> list[Column]:
         declaration = self.db.program.relations[view]
@@ -106,9 +106,9 @@ def answered(content: Any, status: int = 200, headers: Mapping[str, str] | None 
 
 def refusal(reason: VigilogError, headers: Mapping[str, str] | None = None) -> Response:
     """An error as an answer."""
-    said = dict(headers or {})
+    fields = dict(headers or {})
     if hasattr(reason, "seconds"):
-        said["Retry-After"] = str(max(1, round(reason.seconds)))
+        fields["Retry-After"] = str(max(1, round(reason.seconds)))
     if reason.code == "token":
-        said["WWW-Authenticate"] = "Bearer"
-    return answered(Refused(ErrorBody.of(reason)), STATUS.get(reason.code, 400), said)
+        fields["WWW-Authenticate"] = "Bearer"
+    return answered(Refused(ErrorBody.of(reason)), STATUS.get(reason.code, 400), fields)

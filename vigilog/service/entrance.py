@@ -42,5 +42,5 @@ class Entrance:
 
 def rights_of(request: Request) -> Rights:
     """What the caller may do."""
-    found: Rights = request.state.rights
-    return found
+    rights: Rights = request.state.rights
+    return rights

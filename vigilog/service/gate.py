@@ -42,8 +42,8 @@ class Gate:
         """What a caller may do: by the token in a header, or by one that it said otherwise."""
         if self.tokens is None:
             return ANYONE
-        kind, _, said = headers.get("authorization", "").partition(" ")
-        return self.tokens.rights(said.strip() if kind.lower() == "bearer" and said else token)
+        kind, _, credentials = headers.get("authorization", "").partition(" ")
+        return self.tokens.rights(credentials.strip() if kind.lower() == "bearer" and credentials else token)
 
     def may_come_later(self, headers: Mapping[str, str]) -> bool:
         """Whether a client may still say its token: a browser's WebSocket says it in its first message."""
@@ -76,7 +76,7 @@ class Gate:
         """Each refusal is logged and counted."""
         client = request.client.host if request.client else ""
         self.metrics.refused.labels(code=reason.code).inc()
-        who = {key: said for key in ("user", "tool") if (said := getattr(request.state, key, ""))}
+        who = {key: name for key in ("user", "tool") if (name := getattr(request.state, key, ""))}
         log.warning("refused", extra={"code": reason.code, "reason": reason.message, "path": request.url.path, "client": client, **who})
 
 
@@ -106,9 +106,9 @@ class JsonLines(logging.Formatter):
     KEPT = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {"at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}", "level": record.levelname.lower()}
-        said |= {"logger": record.name, "event": record.getMessage()}
-        said |= {key: value for key, value in vars(record).items() if key not in self.KEPT}
+        line = {"at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S") + f".{int(record.msecs):03d}", "level": record.levelname.lower()}
+        line |= {"logger": record.name, "event": record.getMessage()}
+        line |= {key: value for key, value in vars(record).items() if key not in self.KEPT}
         if record.exc_info:
-            said["error"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False, default=str)
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)

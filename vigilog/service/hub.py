@@ -184,17 +184,17 @@ class Hub:
             subscription.fall_behind()
 
     def changes_of(
-        self, outcome: Outcome, program: Program, known: Mapping[str, Any] | None = None, *, whole: bool = False
+        self, outcome: Outcome, program: Program, taken: Mapping[str, Any] | None = None, *, whole: bool = False
     ) -> dict[str, RowSides]:
-        """What a transaction changed in views that somebody follows, as JSON has it; those that are `known` are left out.
+        """What a transaction changed in views that somebody follows, as JSON has it; those that are `taken` are left out.
 
         If all follow a whole view, rows that will not be sent are not looked at, unless they are wanted `whole`.
         """
-        views = [view for view in outcome.deltas if view in self.index.by_view and view not in (known or {})]
+        views = [view for view in outcome.deltas if view in self.index.by_view and view not in (taken or {})]
         alerts = {} if not outcome.alerts else {alert.name: program.relations[alert.relation].types for alert in conditions_alerts(program)}
         reported: dict[str, RowSides] = {}
         for report in outcome.alerts:
-            if (name := ALERT + report.alert) in self.index.by_view and name not in (known or {}):
+            if (name := ALERT + report.alert) in self.index.by_view and name not in (taken or {}):
                 reported.setdefault(name, ([], []))[0].append(tuple(outbox_entry(alerts[report.alert], report)))  # type: ignore[attr-defined]  # made here
         return reported | {
             view: json_sides(
@@ -266,9 +266,9 @@ class Hub:
         """The program has changed: who follows what is gone, or is another thing now, is told so."""
         self.compiled, program = compiled, compiled.program
         for channel in list(self.index.channels.values()):
-            known = {*program.outputs, *(ALERT + alert.name for alert in compiled.conditions.alerts)}
+            views = {*program.outputs, *(ALERT + alert.name for alert in compiled.conditions.alerts)}
             fits = all(
-                part.view in known and part.relation in program.relations and _shape(program, part) == channel.shapes[part.label]
+                part.view in views and part.relation in program.relations and _shape(program, part) == channel.shapes[part.label]
                 for part in channel.parts
             )
             if not fits:
@@ -326,19 +326,19 @@ class Hub:
             self._left(parts)
             raise
         channel = self._channel(parts)
-        found = Subscription(self, outlet, spec, id, rights, channel)
-        channel.members.add(found)
-        self.subscriptions[found.number] = self.turns[found.number % TURNS][found.number] = found
+        subscription = Subscription(self, outlet, spec, id, rights, channel)
+        channel.members.add(subscription)
+        self.subscriptions[subscription.number] = self.turns[subscription.number % TURNS][subscription.number] = subscription
         self.owned[rights.name] += 1
         self.metrics.subscribers.set(len(self.subscriptions))
-        found.note("subscribed")
+        subscription.note("subscribed")
         if spec.name is not None:
             key = rights.name, spec.name
             before = self.named.get(key)
-            self.named[key] = found
+            self.named[key] = subscription
             if before is not None:
                 before.end(DataError(f"another connection has taken over {spec.name}", "taken-over"))
-        return found
+        return subscription
 
     def _check_room(self, rights: Rights) -> None:
         if self.stopping:
@@ -395,21 +395,21 @@ class Hub:
         rights.require_read([relation])
         if strange := [name for name in spec.bind if name not in self.db.program.relations[relation].columns]:
             raise DataError(f"{relation} has no column {strange[0]}", "column")
-        found = self.part(relation, spec.bind, spec.integers)
-        return replace(found, view=ALERT + spec.alert, label=spec.alert, condition=relation)
+        part = self.part(relation, spec.bind, spec.integers)
+        return replace(part, view=ALERT + spec.alert, label=spec.alert, condition=relation)
 
     async def _query_part(self, spec: Subscribe, rights: Rights) -> Part:
         assert spec.query is not None, "it is a query"
         if spec.bind:
             raise DataError("a query says its values itself; bind goes with view and views", "bind")
         rights.require_read(await self.read(self.reads, spec.query))
-        found = await self.write(self._follow, spec.query)
+        followable = await self.write(self._follow, spec.query)
         program = self.db.program
-        if found.view not in program.relations:
+        if followable.view not in program.relations:
             raise DataError("the program was changed meanwhile; try again", "definition")
-        types = program.relations[found.view].types
-        bound = tuple((column, types[column].to_json(value)) for column, value in sorted(found.bound.items()))
-        return Part(found.view, "query", bound, found.hidden, found.since)
+        types = program.relations[followable.view].types
+        bound = tuple((column, types[column].to_json(value)) for column, value in sorted(followable.bound.items()))
+        return Part(followable.view, "query", bound, followable.hidden, followable.since)
 
     def reads(self, goal: str) -> set[str]:
         """The relations that a goal asks for."""
@@ -420,14 +420,14 @@ class Hub:
     def _follow(self, goal: str) -> Followable:
         """Where the answers to a goal can be followed. From now on that is not taken to be unused."""
         try:
-            found = self.db.follow(goal, self.limits.queries, tried=True)
+            followable = self.db.follow(goal, self.limits.queries, tried=True)
         except DataError as reason:
             if reason.code != "limit":
                 raise
             self._forget_queries(0.0)
-            found = self.db.follow(goal, self.limits.queries, tried=True)
-        self.unused.pop(found.view, None)
-        return found
+            followable = self.db.follow(goal, self.limits.queries, tried=True)
+        self.unused.pop(followable.view, None)
+        return followable
 
     def _channel(self, parts: tuple[Part, ...]) -> Channel:
         if parts not in self.index.channels:
@@ -482,8 +482,8 @@ class Hub:
 
     async def forget(self, rights: Rights, name: str) -> bool:
         self.acknowledged.pop((rights.name, name), None)
-        if (found := self.named.get((rights.name, name))) is not None:
-            found.end(DataError(f"another connection has cancelled {name}", "cancelled"))
+        if (subscription := self.named.get((rights.name, name))) is not None:
+            subscription.end(DataError(f"another connection has cancelled {name}", "cancelled"))
         return await self.write(forget, self.db, rights.name, name)
 
     # -- what a subscription asks for
@@ -496,9 +496,9 @@ class Hub:
         start = spec.position
         if spec.name is not None:
             await self._note()
-            known = (await self.read(remembered, self.db, subscription.rights.name)).get(spec.name)
-            if known is not None and known.spec == told_spec(spec) and spec.start is UNSET:
-                start = known.tx
+            note = (await self.read(remembered, self.db, subscription.rights.name)).get(spec.name)
+            if note is not None and note.spec == told_spec(spec) and spec.start is UNSET:
+                start = note.tx
         if start is not None:
             await self.read(self.outbox.check, subscription.channel, start, spec.digest)
             await self.begun(subscription, start)
@@ -552,13 +552,13 @@ class Hub:
                 subscription.fail(reason)
 
     async def _look(self) -> None:
-        if self.tokens and (known := self.tokens.look()) is not self.allowed:
+        if self.tokens and (rights := self.tokens.look()) is not self.allowed:
             for subscription in list(self.subscriptions.values()):
                 try:
                     self._allow(subscription, self.tokens.now(subscription.rights))
                 except Exception as reason:  # what is not known to be allowed is not
                     subscription.fail(reason)
-            self.allowed = known
+            self.allowed = rights
 
     async def _tidy(self) -> None:
         now = time.monotonic()
@@ -589,7 +589,7 @@ class Hub:
 
 def told_spec(spec: Subscribe) -> str:
     """What a named subscription follows, as it is remembered."""
-    others = {what: said for what in ("alert", "frame") if (said := getattr(spec, what)) is not None}
+    others = {what: name for what in ("alert", "frame") if (name := getattr(spec, what)) is not None}
     return json.dumps({"view": spec.view, "views": spec.views, "query": spec.query, "bind": spec.bind, **others}, sort_keys=True)
 
 

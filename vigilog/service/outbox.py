@@ -53,68 +53,70 @@ class Outbox:
             raise
 
     def _changes(self, channel: Channel, since: int, until: int, coalesce: bool) -> tuple[list[Slice], int]:
-        found: list[Slice] = []
+        slices: list[Slice] = []
         net, rows = Net(since), 0
         with self.db.reading() as state:
             self._check(state.log, channel, since)
-            said = state.log.changes(since, until, channel.views)
-            for tx, entries in groupby(said, key=lambda entry: entry[0]):
+            logged = state.log.changes(since, until, channel.views)
+            for tx, entries in groupby(logged, key=lambda entry: entry[0]):
                 change = self._slice(channel, tx, {view: entry for _, view, entry in entries}, state.log.digest(tx))
                 if change.sides and coalesce:
                     net.add(change)
                     rows = net.rows
                 elif change.sides:
-                    found.append(change)
+                    slices.append(change)
                     rows += change.rows + 1
                 if rows > MOST_ROWS:
                     until = tx
                     break
-        return net.slices(channel) if coalesce else found, until
+        return net.slices(channel) if coalesce else slices, until
 
-    def _slice(self, channel: Channel, tx: int, said: dict[str, ChangeEntry], digest: str) -> Slice:
+    def _slice(self, channel: Channel, tx: int, entries: dict[str, ChangeEntry], digest: str) -> Slice:
         sides: dict[str, tuple[Side, Side]] = {}
         for part in channel.parts:
-            if part.view in said:
-                plus, minus = (self._side(channel, part, tx, said[part.view].get(side, [])) for side in ("plus", "minus"))
+            if part.view in entries:
+                plus, minus = (self._side(channel, part, tx, entries[part.view].get(side, [])) for side in ("plus", "minus"))
                 if not (isinstance(plus, list) and isinstance(minus, list) and not plus and not minus):
                     sides[part.label] = plus, minus
         return Slice(channel, tx, sides, digest=digest)
 
-    def _side(self, channel: Channel, part: Part, tx: int, said: Any) -> Side:
-        if isinstance(said, dict) and not part.bound:
-            return channel.large(part, tx, said["rows"])
-        rows = part.of(self.rows(part.view, said))
+    def _side(self, channel: Channel, part: Part, tx: int, content: Any) -> Side:
+        if isinstance(content, dict) and not part.bound:
+            return channel.large(part, tx, content["rows"])
+        rows = part.of(self.rows(part.view, content))
         return rows if len(rows) < self.limits.large or part.condition else channel.large(part, tx, len(rows))
 
-    def rows(self, view: str, said: Any) -> Iterable[Sequence[Any]]:
+    def rows(self, view: str, content: Any) -> Iterable[Sequence[Any]]:
         """The rows of one side of a change, as JSON has them, wherever they are."""
-        if not isinstance(said, dict):
-            found: Iterable[Sequence[Any]] = said
-            return found
+        if not isinstance(content, dict):
+            rows: Iterable[Sequence[Any]] = content
+            return rows
         types = self.db.program.relations[view].types
-        return json_rows(types, list(self.db.segment(view, said)))
+        return json_rows(types, list(self.db.segment(view, content)))
 
     def change(self, view: str, tx: int) -> dict[str, list[Row]]:
         """Both sides of what a transaction changed in a view."""
-        return self._retained(view, tx, lambda side, said: [tuple(row) for row in self.rows(view, said)])
+        return self._retained(view, tx, lambda side, content: [tuple(row) for row in self.rows(view, content)])
 
     def table(self, view: str, tx: int, bound: Mapping[int, Value], skip: int) -> pa.Table:
         """The same as Arrow, of the rows with some values in some columns, without the first columns; a column `change` tells the sides apart."""
         import pyarrow as pa
 
-        return pa.concat_tables(self._retained(view, tx, lambda side, said: self._table(view, side, said, bound, skip)).values())
+        return pa.concat_tables(self._retained(view, tx, lambda side, content: self._table(view, side, content, bound, skip)).values())
 
-    def _table(self, view: str, side: str, said: Any, bound: Mapping[int, Value], skip: int) -> pa.Table:
+    def _table(self, view: str, side: str, content: Any, bound: Mapping[int, Value], skip: int) -> pa.Table:
         """One side. What is in a segment is passed on as it is."""
         import pyarrow as pa
 
         from vigilog.core.arrow import narrowed, to_arrow
 
         columns, types = self.db.program.relations[view].columns, self.db.program.relations[view].types
-        if isinstance(said, dict) and "segment" in said:
-            table = self.db.book.segments.table(said)
+        if isinstance(content, dict) and "segment" in content:
+            table = self.db.book.segments.table(content)
         else:
-            table = to_arrow(columns, types, self.db.segment(view, said) if isinstance(said, dict) else rows_from_json(types, said))
+            table = to_arrow(
+                columns, types, self.db.segment(view, content) if isinstance(content, dict) else rows_from_json(types, content)
+            )
         table = narrowed(table, bound)
         table = table.select(columns[skip:]) if columns[skip:] else to_arrow((), (), [()] * table.num_rows)
         return table.add_column(0, "change", pa.repeat(pa.scalar(side, pa.string()), table.num_rows))
@@ -124,8 +126,8 @@ class Outbox:
         try:
             with self.db.reading() as state:
                 self._check_one(state.log, view, tx)
-                said = next((said for _, _, said in state.log.changes(tx - 1, tx, [view])), {})
-            return {side: read(side, said.get(side, [])) for side in ("plus", "minus")}
+                entry = next((entry for _, _, entry in state.log.changes(tx - 1, tx, [view])), {})
+            return {side: read(side, entry.get(side, [])) for side in ("plus", "minus")}
         except DataError:
             with self.db.reading() as state:
                 self._check_one(state.log, view, tx)  # what is dropped while it is read is no longer retained

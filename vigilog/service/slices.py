@@ -158,8 +158,8 @@ class Channel:
 
 
 def _place(path: str, query: Mapping[str, str]) -> str:
-    said = urlencode(query)
-    return f"{path}?{said}" if said else path
+    parameters = urlencode(query)
+    return f"{path}?{parameters}" if parameters else path
 
 
 class Slice:
@@ -185,13 +185,13 @@ class Slice:
         """What each `alert` says: one message for each report, which tells how many are left of its transaction."""
         ((label, (entries, _)),) = self.sides.items()
         assert not isinstance(entries, Fetch), "reports are sent"
-        shape, found = self.channel.shapes[label], []
+        shape, messages = self.channel.shapes[label], []
         for left, cells in zip(reversed(range(len(entries))), entries, strict=True):
-            said = json.loads(str(cells[-1]))
-            said |= {name: manner.told(shape.columns, shape.types, [said[name]])[0] for name in ("row", "old") if name in said}
+            report = json.loads(str(cells[-1]))
+            report |= {name: manner.told(shape.columns, shape.types, [report[name]])[0] for name in ("row", "old") if name in report}
             place = {"tx": self.tx} if left or not self.digest else {"tx": self.tx, "digest": self.digest}  # the position of the last
-            found.append(write({**place, **said, **({"left": left} if left else {})}))
-        return found
+            messages.append(write({**place, **report, **({"left": left} if left else {})}))
+        return messages
 
     def body(self, precision: str, manner: Manner) -> bytes:
         """What a `change` says."""
@@ -201,14 +201,14 @@ class Slice:
         return self.written[key]
 
     def _body(self, precision: str, manner: Manner) -> bytes:
-        views = {label: self._said(label, sides, precision, manner) for label, sides in self.sides.items()}
+        views = {label: self._view_change(label, sides, precision, manner) for label, sides in self.sides.items()}
         since = UNSET if self.since is None else self.since
         if not self.channel.single:
             return write(Change(tx=self.tx, digest=self.digest, since=since, views=views))
         only = next(iter(views.values()))
         return write(Change(tx=self.tx, digest=self.digest, since=since, plus=only.plus, minus=only.minus, modified=only.modified))
 
-    def _said(self, label: str, sides: Sides, precision: str, manner: Manner) -> ViewChange:
+    def _view_change(self, label: str, sides: Sides, precision: str, manner: Manner) -> ViewChange:
         if precision == "signal":
             return ViewChange()
         shape = self.channel.shapes[label]
@@ -284,8 +284,8 @@ def paired(came: Sequence[Row], went: Sequence[Row], key: tuple[int, ...]) -> li
 
 def _placed(side: Fetch, manner: Manner) -> Fetch:
     """A place where rows are told in some manner."""
-    said = urlencode(manner.parameters)
-    return Fetch(side.fetch + ("&" if "?" in side.fetch else "?") + said, side.rows) if said else side
+    parameters = urlencode(manner.parameters)
+    return Fetch(side.fetch + ("&" if "?" in side.fetch else "?") + parameters, side.rows) if parameters else side
 
 
 class Index:
@@ -324,16 +324,16 @@ class Index:
 
     def touched(self, changes: Mapping[str, RowSides]) -> dict[Channel, dict[str, RowSides]]:
         """What changes of views mean for the channels they concern; of rows that are not looked at, only those who follow all of them learn."""
-        found: dict[Channel, dict[str, Any]] = {}
+        by_channel: dict[Channel, dict[str, Any]] = {}
         for view, sides in changes.items():
             for columns, table in self.by_view.get(view, {}).items():
                 if not columns:
                     for channel, part in table.get((), ()):
-                        found.setdefault(channel, {})[part.label] = sides
+                        by_channel.setdefault(channel, {})[part.label] = sides
                     continue
                 for number, rows in enumerate(() if any(isinstance(side, Uncut) for side in sides) else sides):
                     for row in rows:
                         for channel, part in table.get(tuple([frozen(row[column]) for column in columns]), ()):
-                            mine = found.setdefault(channel, {}).setdefault(part.label, ([], []))
+                            mine = by_channel.setdefault(channel, {}).setdefault(part.label, ([], []))
                             mine[number].append(row[part.hidden :])
-        return found
+        return by_channel

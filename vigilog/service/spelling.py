@@ -56,14 +56,14 @@ def read_spelled(program: Program, wish: Mapping[str, Any]) -> dict[str, Any]:
 def _read_operation(program: Program, operation: str, told: Any) -> Any:
     if not isinstance(told, Mapping):
         return told
-    found = dict(told)
-    for relation in found.keys() & program.relations.keys():
-        declaration, rows = program.relations[relation], found[relation]
+    by_relation = dict(told)
+    for relation in by_relation.keys() & program.relations.keys():
+        declaration, rows = program.relations[relation], by_relation[relation]
         places = program.keys.get(relation, ()) if operation == "delete_key" else range(declaration.arity)
         types = {declaration.columns[place]: declaration.types[place] for place in places}
         if isinstance(rows, list):
-            found[relation] = [_read_row(types, row) for row in rows]
-    return found
+            by_relation[relation] = [_read_row(types, row) for row in rows]
+    return by_relation
 
 
 def _read_row(types: Mapping[str, Type], row: Any) -> Any:

@@ -76,11 +76,11 @@ class SparkWork(threading.Thread):
 
     def _look_after(self, relation: str, now: float) -> None:
         """Begins a stream that is not there. Raises why one has failed, once."""
-        known = next((stream for stream in self.db.streams() if stream.relation == relation), None)
-        if relation in self.begun and known is not None:
-            if known.error is not None or not known.active:
+        stream = next((stream for stream in self.db.streams() if stream.relation == relation), None)
+        if relation in self.begun and stream is not None:
+            if stream.error is not None or not stream.active:
                 del self.begun[relation]
-                raise known.error or DataError(f"the stream of {relation} has ended", "stream")
+                raise stream.error or DataError(f"the stream of {relation} has ended", "stream")
             if now - self.begun[relation] > LONGEST_PAUSE:
                 self.background.well(f"stream {relation}")
         elif now >= self.due.get(relation, 0.0):

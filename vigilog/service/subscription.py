@@ -321,8 +321,8 @@ class Subscription:
         await self.outlet.send(data)
         self.heard = time.monotonic()
 
-    async def _say(self, kind: str, said: Struct) -> None:
-        await self._send(self.outlet.form(kind, write(said), self.id))
+    async def _say(self, kind: str, message: Struct) -> None:
+        await self._send(self.outlet.form(kind, write(message), self.id))
 
     # -- when
 

@@ -95,9 +95,9 @@ def views(context: Context) -> APIRouter:
                 table, tx = await hub.read(_table, view, bind, at, skip)
                 return StreamingResponse(_stream(table, tx), media_type=ARROW)
             if at is not None and at != hub.tx:
-                found = await hub.read(_past, view, bind, at, skip)
+                past = await hub.read(_past, view, bind, at, skip)
                 declaration = db.program.relations[view]
-                shown = spelled(declaration.types[skip:], json_rows(declaration.types[skip:], found), integers)
+                shown = spelled(declaration.types[skip:], json_rows(declaration.types[skip:], past), integers)
                 if rows == "objects":
                     return answered(NamedRowset(hub.history, at, columns, objects(declaration.columns[skip:], shown)))
                 return answered(Rowset(hub.history, at, columns, shown))
@@ -110,15 +110,15 @@ def views(context: Context) -> APIRouter:
 
     def _bound(view: str, request: Request) -> dict[str, Any]:
         """Values of a view frame's parameters."""
-        said = {key.removeprefix("bind."): text for key, text in request.query_params.items() if key.startswith("bind.")}
-        shape, types, found = shape_of(db.program, view), db.program.relations[view].types, dict[str, Any]()
-        shape.bound(said)
+        texts = {key.removeprefix("bind."): text for key, text in request.query_params.items() if key.startswith("bind.")}
+        shape, types, values = shape_of(db.program, view), db.program.relations[view].types, dict[str, Any]()
+        shape.bound(texts)
         for (name, _), type_ in zip(shape.parameters, types, strict=False):
             try:
-                found |= {name: type_.parse(said[name])} if name in said else {}
+                values |= {name: type_.parse(texts[name])} if name in texts else {}
             except ValueError as reason:
                 raise DataError(f"{view}.{name}: {reason}", "type") from None
-        return found
+        return values
 
     async def _objects(rights: Rights, view: str, at: int | None, bind: dict[str, Any], integers: str) -> Response:
         rights.require_read({name for relation in shape_of(db.program, view).relations for name in db.reads_of(relation)})
@@ -213,22 +213,22 @@ def views(context: Context) -> APIRouter:
         if strange := [key for key in query if key not in PARAMETERS and not key.startswith("bind.")]:
             raise DataError(f"a subscription has no parameter {strange[0]}", "message")
         names = query.getlist("view")
-        said: dict[str, Any] = {
+        members: dict[str, Any] = {
             key: query[key] for key in ("query", "alert", "frame", "db", "name", "tool", "integers", "rows") if key in query
         }
-        said |= {"tool": request.state.tool} if request.state.tool else {}
+        members |= {"tool": request.state.tool} if request.state.tool else {}
         if names:
-            said |= {"view": names[0]} if len(names) == 1 else {"views": names}
+            members |= {"view": names[0]} if len(names) == 1 else {"views": names}
         start = query.get("from")
         if last := request.headers.get("last-event-id"):
             place, _, start = last.rpartition(":")
-            said["db"], _, digest = place.partition(".")
+            members["db"], _, digest = place.partition(".")
             start = f'{{"tx": {start}, "digest": {write(digest).decode()}}}' if digest else start
         try:  # numbers, true, false and null are written as JSON has them
-            said["qos"] = {key: msgspec.json.decode(query[key]) for key in Qos.__struct_fields__ if key in query and key != "precision"}
-            said["qos"] |= {"precision": query["precision"]} if "precision" in query else {}
-            said |= {} if start is None else {"from": msgspec.json.decode(start)}
-            spec = msgspec.convert(said, Subscribe)
+            members["qos"] = {key: msgspec.json.decode(query[key]) for key in Qos.__struct_fields__ if key in query and key != "precision"}
+            members["qos"] |= {"precision": query["precision"]} if "precision" in query else {}
+            members |= {} if start is None else {"from": msgspec.json.decode(start)}
+            spec = msgspec.convert(members, Subscribe)
         except (msgspec.MsgspecError, RecursionError) as reason:
             raise DataError(f"this is no subscription: {reason}", "message") from None
         bound = {key: text for key, text in query.items() if key.startswith("bind.")}

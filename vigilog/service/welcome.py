@@ -38,14 +38,14 @@ def welcome(context: Context) -> APIRouter:
         if wants_page(request.headers.get("accept", "")):
             return HTMLResponse(page(f"{request.url.scheme}://{request.url.netloc}", views), headers=POLICY)
         view = next(iter(views), "VIEW")
-        said = Welcome(
+        answer = Welcome(
             about=ABOUT,
             version=__version__,
             views={name: f"/v1/views/{quote(name)}" for name in views},
             message={"subscribe": {"view": view}},
             events=f"/v1/changes?view={quote(view)}",
         )
-        return answered(said, headers={"Vary": "Accept"})
+        return answered(answer, headers={"Vary": "Accept"})
 
     return router
 
@@ -60,9 +60,9 @@ def wants_page(accept: str) -> bool:
     return _quality(page) > _quality(json)
 
 
-def _quality(found: re.Match[str] | None) -> float:
+def _quality(match: re.Match[str] | None) -> float:
     try:
-        return 0.0 if found is None else float(found[1] or 1.0)
+        return 0.0 if match is None else float(match[1] or 1.0)
     except ValueError:
         return 0.0
 
