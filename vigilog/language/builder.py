@@ -97,8 +97,8 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
     def definition(
         self, keyword: Token, name: Token, attributes: list[syntax.Attribute] | None, _: Token | None, python: Token | None
     ) -> None:
-        said = "" if python is None else self._unescaped(python)
-        self.statements.append(syntax.Definition(str(name), tuple(attributes or ()), said, span=self._span(name, python or name)))
+        class_path = "" if python is None else self._unescaped(python)
+        self.statements.append(syntax.Definition(str(name), tuple(attributes or ()), class_path, span=self._span(name, python or name)))
 
     def type_name(self, name: Token, precision: Token | None, scale: Token | None) -> Token:
         if precision is None:
@@ -123,8 +123,8 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
         self.statements.append(syntax.Directive("key", str(relation), options, self._span(relation, columns[-1])))
 
     def pragma(self, keyword: Token, key: Token, value: Token | None) -> None:
-        said = [keyword, key] if value is None else [keyword, key, value]
-        self.statements.append(syntax.Ignored(" ".join(said), self._span(keyword, said[-1])))
+        words = [keyword, key] if value is None else [keyword, key, value]
+        self.statements.append(syntax.Ignored(" ".join(words), self._span(keyword, words[-1])))
 
     def plan(self, keyword: Token, *orders: str) -> None:
         self.statements.append(syntax.Ignored(f"{keyword} {', '.join(orders)}", self._span(keyword)))
@@ -360,11 +360,11 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
     def parenthesis(self, body: _Branches) -> Any:
         if len(body) == 1 and len(body[0]) == 1 and isinstance(body[0][0], syntax.Term | _Call | _Parenthesis):
             return body[0][0]
-        found = _Parenthesis(body, self._span(body[0][0], body[-1][-1]))
-        if found.tuple:
-            return self._bounded(found, body[0])  # whether it is one is known only where it stands
-        found.branches = self._closed(body)
-        return self._as_deep(found, [part for branch in found.branches for part in branch])
+        node = _Parenthesis(body, self._span(body[0][0], body[-1][-1]))
+        if node.tuple:
+            return self._bounded(node, body[0])  # whether it is one is known only where it stands
+        node.branches = self._closed(body)
+        return self._as_deep(node, [part for branch in node.branches for part in branch])
 
     def set_literal(self, brace: Token, args: tuple[syntax.Term, ...] | None) -> syntax.Term:
         return self._functor("{}", args or (), self._span(brace, args[-1] if args else brace))
@@ -416,8 +416,8 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
         return syntax.Constant(0, span=node.span) if isinstance(node, syntax.Term) else syntax.Truth(True, node.span)
 
     def _unescaped(self, token: Token) -> str:
-        def character(found: re.Match[str]) -> str:
-            body = found[1]
+        def character(escape: re.Match[str]) -> str:
+            body = escape[1]
             if body[0] in "xuU" and len(body) > 1:
                 code = int(body[1:], 16)
                 if code == 0:
@@ -428,10 +428,14 @@ class Builder(SyntaxErrors, Transformer[Token, Any]):
             elif body in _ESCAPES:
                 return _ESCAPES[body]
             place = Span(
-                self.file, token.line or 1, (token.column or 1) + 1 + found.start(), token.line or 1, (token.column or 1) + 1 + found.end()
+                self.file,
+                token.line or 1,
+                (token.column or 1) + 1 + escape.start(),
+                token.line or 1,
+                (token.column or 1) + 1 + escape.end(),
             )
-            known = " ".join(f"\\{key}" for key in _ESCAPES)
-            self.findings.error("syntax", f"there is no escape {found[0]}", place, rule=f"escapes are {known} \\xHH \\uHHHH \\UHHHHHHHH")
+            escapes = " ".join(f"\\{key}" for key in _ESCAPES)
+            self.findings.error("syntax", f"there is no escape {escape[0]}", place, rule=f"escapes are {escapes} \\xHH \\uHHHH \\UHHHHHHHH")
             return ""
 
         return _ESCAPE.sub(character, str(token)[1:-1])

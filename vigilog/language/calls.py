@@ -101,10 +101,10 @@ def without_idle_calls(program: Program) -> Program:
     """The program without calls that no rule has any more: those of rules that were replaced."""
     while True:
         read = {atom.relation for rule in program.rules for atom, _ in dependencies(rule)}
-        idle = [said for said in program.directed("call") if said.relation not in read]
+        idle = [directive for directive in program.directed("call") if directive.relation not in read]
         if not idle:
             return program
-        gone = {name for said in idle for name in (said.relation, said.option.get("demand"), said.option.get("asked"))}
+        gone = {name for directive in idle for name in (directive.relation, directive.option.get("demand"), directive.option.get("asked"))}
         program = replace(
             program,
             declarations=tuple(one for one in program.declarations if one.relation not in gone),
@@ -126,18 +126,18 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
     'p(x, y) :- q(x), y = x + 1, y > x.'
     """
 
-    def said(literal: syntax.Literal) -> syntax.Literal:
+    def translated(literal: syntax.Literal) -> syntax.Literal:
         match literal:
             case syntax.Atom(relation="in", args=(result, syntax.Functor(name=name, args=(left, right)))) if name in ARITHMETIC:
                 return syntax.Builtin("=", (result, syntax.Functor(ARITHMETIC[name], (left, right), span=literal.span)), literal.span)
             case syntax.Atom(relation="in", args=(result, syntax.Functor(name=name, args=(other,)))) if name in ORDER:
                 return syntax.Builtin(ORDER[name], (result, other), literal.span)
             case syntax.Negation():
-                inner = said(literal.literal)
+                inner = translated(literal.literal)
                 assert isinstance(inner, syntax.Atom | syntax.Builtin), "it stays what can be negated"
                 return replace(literal, literal=inner)
             case syntax.Disjunction():
-                return replace(literal, branches=tuple(tuple(map(said, branch)) for branch in literal.branches))
+                return replace(literal, branches=tuple(tuple(map(translated, branch)) for branch in literal.branches))
             case syntax.Atom() | syntax.Builtin() | syntax.Truth() | syntax.SetOf():
                 return map_terms(literal, inside)
             case _:
@@ -146,7 +146,7 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
     def inside(term: syntax.Term) -> syntax.Term:
         match term:
             case syntax.Aggregate():
-                return replace(term, body=tuple(map(said, term.body)))
+                return replace(term, body=tuple(map(translated, term.body)))
             case syntax.Functor():
                 return replace(term, args=tuple(map(inside, term.args)))
             case syntax.Variable() | syntax.Wildcard() | syntax.Constant():
@@ -156,7 +156,7 @@ def _with_arithmetic(rule: syntax.Rule) -> syntax.Rule:
 
     if not any(map(is_arithmetic, all_terms(rule))):
         return rule
-    return replace(rule, body=tuple(map(said, rule.body)))
+    return replace(rule, body=tuple(map(translated, rule.body)))
 
 
 def all_terms(rule: syntax.Rule) -> Iterator[syntax.Term]:
@@ -183,15 +183,15 @@ class _Calls:
         self.domains: dict[str, Domain] = {}
         self.counted: set[str] = set()  # relations of calls inside aggregates, which count all that differs
         self.answered: dict[str, tuple[str, ...]] = {}  # the results of calls that rules have which were checked before
-        for said in program.directed("call"):
-            option = said.option
-            if not {said.relation, option.get("asked"), option.get("demand")} <= program.relations.keys():
+        for directive in program.directed("call"):
+            option = directive.option
+            if not {directive.relation, option.get("asked"), option.get("demand")} <= program.relations.keys():
                 continue
-            columns = program.relations[said.relation].columns
+            columns = program.relations[directive.relation].columns
             fixed = (option[f"fixed{number}"] for number in range(len(option)) if f"fixed{number}" in option)
             key = (option["domain"], option["function"], *fixed)
-            self.declared[key] = Call(key, said.relation, option["demand"], (), (), False, said.span)
-            self.answered[said.relation] = columns[program.relations[option["asked"]].arity :]
+            self.declared[key] = Call(key, directive.relation, option["demand"], (), (), False, directive.span)
+            self.answered[directive.relation] = columns[program.relations[option["asked"]].arity :]
 
     def resolved(self) -> Program:
         for rule in [branch for whole in self.program.rules for branch in _branches(whole)]:
@@ -214,15 +214,15 @@ class _Calls:
         heads = set[str]().union(*map(names, rule.heads))
         body, calls = self._taken(rule.body, rows, heads)
         self._demand(rule, body, calls, ())
-        found = replace(rule, body=_substituted(body, calls), origin=rule.source if calls else rule.origin)
-        for variable in variables(found, into_aggregates=True):
+        plain = replace(rule, body=_substituted(body, calls), origin=rule.source if calls else rule.origin)
+        for variable in variables(plain, into_aggregates=True):
             if variable.name in rows:
                 hint = f"name its fields, like {variable.name}.{rows[variable.name][0]}"
                 self.findings.error(
                     "unsupported", f"{variable.name} is a row of a call, and no relation holds one", variable.span, hint=hint
                 )
                 break
-        return found
+        return plain
 
     def _rows(self, rule: syntax.Rule) -> dict[str, tuple[str, ...]]:
         """The variables that stand for rows, with their fields."""
@@ -288,8 +288,8 @@ class _Calls:
                 case _:
                     assert_never(term)
 
-        found = map_terms(literal, taken)
-        return Inside(found, tuple(bodies), wants)
+        substituted = map_terms(literal, taken)
+        return Inside(substituted, tuple(bodies), wants)
 
     def _add_same(self, rule: syntax.Rule, rows: dict[str, tuple[str, ...]]) -> None:
         """What equals a row is one."""
@@ -331,20 +331,20 @@ class _Calls:
         if len(given) != len(signature.arguments):
             wanted = ", ".join([*(repr(text) for text in fixed), *(f"{column}: {type_}" for column, type_ in signature.parameters)])
             raise DomainError(domain, f"{function} takes {wanted or 'nothing'}, and {len(call.args)} arguments stand here")
-        found = list(call.args[: len(fixed)])
+        args = list(call.args[: len(fixed)])
         for arg, fields in zip(given, signature.arguments, strict=True):
-            known = rows.get(arg.name) if isinstance(arg, syntax.Variable) else None
+            row = rows.get(arg.name) if isinstance(arg, syntax.Variable) else None
             if fields is None:
-                if known is not None:
-                    hint = f"name a field, like {show_term(arg)}.{known[0]}"
+                if row is not None:
+                    hint = f"name a field, like {show_term(arg)}.{row[0]}"
                     raise DomainError(domain, f"{function} takes a single value, and {show_term(arg)} is a row ({hint})")
-                found.append(arg)
+                args.append(arg)
                 continue
-            missing = [field for field in fields if known is None or field not in known]
+            missing = [field for field in fields if row is None or field not in row]
             if missing or not isinstance(arg, syntax.Variable):
                 raise DomainError(domain, f"{function} takes a row with {', '.join(fields)}, and {show_term(arg)} has no {missing[0]}")
-            found += [syntax.Variable(f"{arg.name}.{field}", span=arg.span) for field in fields]
-        return tuple(found)
+            args += [syntax.Variable(f"{arg.name}.{field}", span=arg.span) for field in fields]
+        return tuple(args)
 
     def _compared(self, literal: syntax.Literal, rows: dict[str, tuple[str, ...]]) -> tuple[syntax.Literal, ...]:
         """A comparison of two rows, field by field."""
@@ -368,8 +368,8 @@ class _Calls:
     def _deferred(self, rule: syntax.Rule) -> syntax.Rule:
         """A rule whose calls are made when its relation is asked for (W_P): what stands beside them is a relation of its own, and is kept; the rest is remembered as a rule over it."""
         beside = tuple(part for part in rule.body if not _has_calls((part,)))
-        known = grounded_by(beside, set(), names(rule))
-        kept = tuple(part for part in beside if isinstance(part, syntax.Atom) or _decided(part, known, names(rule)))
+        grounded = grounded_by(beside, set(), names(rule))
+        kept = tuple(part for part in beside if isinstance(part, syntax.Atom) or _decided(part, grounded, names(rule)))
         rest = tuple(part for part in rule.body if not isinstance(part, syntax.Atom) or part not in kept)
         wanted = names(rule.heads[0]).union(*map(names, rest))
         columns: dict[str, str] = {}  # the variables of atoms that the rest needs, with their types
@@ -395,9 +395,9 @@ class _Calls:
 
     def _domain(self, name: str) -> Domain:
         if name not in self.domains:
-            said = {directive.relation: directive for directive in self.program.directed("domain")}
-            if name not in said:
-                hint = did_you_mean(name, said) or "state it: .domain name(kind=…)"
+            directives = {directive.relation: directive for directive in self.program.directed("domain")}
+            if name not in directives:
+                hint = did_you_mean(name, directives) or "state it: .domain name(kind=…)"
                 raise DomainError(name, f"there is no such domain ({hint})")
             prefix = f"{name}:"
             stated = {
@@ -405,14 +405,14 @@ class _Calls:
                 for directive in self.program.directives
                 if directive.kind in ("table", "function") and directive.relation.startswith(prefix)
             }
-            self.domains[name] = opened(name, said[name].option, stated)
+            self.domains[name] = opened(name, directives[name].option, stated)
         return self.domains[name]
 
     def _function(self, call: syntax.Functor) -> tuple[str, tuple[str, ...], Signature]:
         """The function of a call, its fixed arguments, and what it takes and gives."""
         name, _, function = call.name.partition(":")
         if name == "arith":
-            there = [known.partition(":")[2] for known in (*ARITHMETIC, *ORDER)]
+            there = [qualified.partition(":")[2] for qualified in (*ARITHMETIC, *ORDER)]
             if function in there:
                 wanted = "two numbers" if call.name in ARITHMETIC else "one number"
                 raise DomainError(name, f"{function} takes {wanted}, and {len(call.args)} arguments stand here")
@@ -429,7 +429,7 @@ class _Calls:
 
     def _call(self, call: syntax.Functor, result: syntax.Term, mentioned: set[str], *, negated: bool) -> Call:
         function, fixed, signature = self._function(call)
-        known = self._declared(call.name.partition(":")[0], function, fixed, signature, call.span)
+        declared = self._declared(call.name.partition(":")[0], function, fixed, signature, call.span)
         args = call.args[len(fixed) :]
         results: tuple[syntax.Term, ...]
         if isinstance(result, syntax.Wildcard):
@@ -446,7 +446,7 @@ class _Calls:
             results = (
                 (syntax.Constant(bool(result.value), span=result.span),) if truth and isinstance(result, syntax.Constant) else (result,)
             )
-        return replace(known, args=args, results=results, negated=negated, span=call.span)
+        return replace(declared, args=args, results=results, negated=negated, span=call.span)
 
     def _declared(self, domain: str, function: str, fixed: tuple[str, ...], signature: Signature, span: Span) -> Call:
         key = (domain, function, *fixed)
@@ -460,9 +460,9 @@ class _Calls:
                 syntax.Declaration(demand, taken, (), span),
                 syntax.Declaration(asked, taken, (), span),
             ]
-            said = [("domain", domain), ("function", function), ("demand", demand), ("asked", asked)]
-            said += [(f"fixed{number}", text) for number, text in enumerate(fixed)]
-            self.directives.append(syntax.Directive("call", relation, tuple(said), span))
+            options = [("domain", domain), ("function", function), ("demand", demand), ("asked", asked)]
+            options += [(f"fixed{number}", text) for number, text in enumerate(fixed)]
+            self.directives.append(syntax.Directive("call", relation, tuple(options), span))
             self.declared[key] = Call(key, relation, demand, (), (), False, span)
         return self.declared[key]
 
@@ -480,18 +480,18 @@ class _Calls:
         placed = [*prefix, *(literal for index, literal in enumerate(body) if index not in calls)]
         waiting = dict(calls)
         while waiting:
-            known = grounded_by(tuple(placed), set(), scope)
-            ready = next((index for index, call in waiting.items() if call.wants & self._bound(call, scope) <= known), None)
+            grounded = grounded_by(tuple(placed), set(), scope)
+            ready = next((index for index, call in waiting.items() if call.wants & self._bound(call, scope) <= grounded), None)
             if ready is None:
                 ready = next((index for index, call in waiting.items() if isinstance(call, Call) and self._enumerated(call)), None)
                 if ready is None:
-                    self._unasked(next(iter(waiting.values())), known, scope)
+                    self._unasked(next(iter(waiting.values())), grounded, scope)
                     return
                 enumerated = self._enumerated(calls[ready])
                 assert enumerated is not None, "it was just looked for"
                 calls[ready] = waiting[ready] = enumerated
             call = waiting.pop(ready)
-            before = tuple(literal for literal in placed if _decided(literal, known, scope))
+            before = tuple(literal for literal in placed if _decided(literal, grounded, scope))
             if isinstance(call, Call):
                 self.rules.append(syntax.Rule((syntax.Atom(call.demand, call.args, call.span),), before, rule.span, rule))
             else:
@@ -503,8 +503,8 @@ class _Calls:
         """The variables among those that a call is asked with that are bound outside of its aggregate, if it stands in one."""
         return call.wants if isinstance(call, Call) else scope
 
-    def _unasked(self, call: Call | Inside, known: set[str], scope: set[str]) -> None:
-        missing = ", ".join(sorted(call.wants & self._bound(call, scope) - known))
+    def _unasked(self, call: Call | Inside, grounded: set[str], scope: set[str]) -> None:
+        missing = ", ".join(sorted(call.wants & self._bound(call, scope) - grounded))
         self.findings.error(
             "ungrounded",
             f"{missing} has no values to ask with",
@@ -525,12 +525,12 @@ class _Calls:
             return None
         name, _, table, column = call.key
         signature = self._domain(name).signature("all", (table,))
-        known = self._declared(name, "all", (table,), signature, call.span)
+        declared = self._declared(name, "all", (table,), signature, call.span)
         place = [field for field, _ in signature.results].index(column)
         value, given = call.args[0], call.results[place]
         if isinstance(given, syntax.Wildcard):
-            return replace(known, results=(*call.results[:place], value, *call.results[place + 1 :]), span=call.span)
-        return replace(known, results=call.results, span=call.span, equal=(syntax.Builtin("=", (given, value), call.span),))
+            return replace(declared, results=(*call.results[:place], value, *call.results[place + 1 :]), span=call.span)
+        return replace(declared, results=call.results, span=call.span, equal=(syntax.Builtin("=", (given, value), call.span),))
 
     def _kind(self, domain: str) -> str:
         return next(one.option.get("kind", "") for one in self.program.directed("domain") if one.relation == domain)
@@ -550,7 +550,7 @@ def _all_literals(body: tuple[syntax.Literal, ...]) -> Iterator[syntax.Literal]:
 
 def _substituted(body: tuple[syntax.Literal, ...], calls: Calls) -> tuple[syntax.Literal, ...]:
     """The body with what was made of its calls."""
-    return tuple(found for index, literal in enumerate(body) for found in (calls[index].literals if index in calls else (literal,)))
+    return tuple(part for index, literal in enumerate(body) for part in (calls[index].literals if index in calls else (literal,)))
 
 
 def _branches(rule: syntax.Rule) -> Iterator[syntax.Rule]:
@@ -568,11 +568,11 @@ def _branches(rule: syntax.Rule) -> Iterator[syntax.Rule]:
     yield rule
 
 
-def _decided(literal: syntax.Literal, known: set[str], scope: set[str]) -> bool:
+def _decided(literal: syntax.Literal, grounded: set[str], scope: set[str]) -> bool:
     """Whether a literal binds, or concerns known variables only."""
     match literal:
         case syntax.Atom():
             return True
         case _:
             inside = {variable.name for variable in variables(literal, into_aggregates=True)} & scope
-            return inside <= known
+            return inside <= grounded

@@ -69,7 +69,7 @@ def check(program: Program | str, name: str = "program") -> Checked:
     try_orders(typed, findings)
     findings.raise_errors(program.texts)
     _warn(program, findings, resolved(written) if program.directed("domain") else program)
-    warnings = sorted(findings.warnings, key=lambda found: (found.span.line, found.span.column))
+    warnings = sorted(findings.warnings, key=lambda warning: (warning.span.line, warning.span.column))
     return Checked(typed, tuple(warnings))
 
 
@@ -103,10 +103,10 @@ _INSTEAD = {
 
 
 def _warn_single_variables(rule: Rule, findings: Findings) -> None:
-    found = list(variables(rule, into_aggregates=True))
-    count = Counter(part for variable in found for part in {variable.name, variable.name.partition(".")[0]})  # a field names its row, too
+    uses = list(variables(rule, into_aggregates=True))
+    count = Counter(part for variable in uses for part in {variable.name, variable.name.partition(".")[0]})  # a field names its row, too
     grouping = set[str]().union(*(names(literal) for literal in rule.body if isinstance(literal, SetOf)))
-    for variable in found:
+    for variable in uses:
         told = "." in variable.name or variable.name.startswith("_") or variable.name in grouping
         if count[variable.name] == 1 and not told:
             findings.warn(

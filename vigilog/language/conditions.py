@@ -75,37 +75,37 @@ class Trigger:
 def alerts(program: Program) -> tuple[Alert, ...]:
     return tuple(
         Alert(
-            said.option.get("name", said.relation),
-            said.relation,
-            _key(program, said),
-            said.option.get("mode") == "resatisfiable",
-            said.option.get("unfold") == "true",
-            said.option.get("message", ""),
-            said.option.get("severity", ""),
-            _number(said, "every"),
-            _number(said, "for"),
-            _number(said, "keep"),
-            said.span,
+            directive.option.get("name", directive.relation),
+            directive.relation,
+            _key(program, directive),
+            directive.option.get("mode") == "resatisfiable",
+            directive.option.get("unfold") == "true",
+            directive.option.get("message", ""),
+            directive.option.get("severity", ""),
+            _number(directive, "every"),
+            _number(directive, "for"),
+            _number(directive, "keep"),
+            directive.span,
         )
-        for said in program.directed("alert")
+        for directive in program.directed("alert")
     )
 
 
 def constraints(program: Program) -> tuple[Integrity, ...]:
     """The integrity constraints, in the order in which they are told."""
-    found = [
+    integrity = [
         Integrity(
-            said.relation,
-            said.relation,
-            _key(program, said),
-            said.option.get("mode", ENFORCED),
-            _number(said, "priority"),
-            said.option.get("message", ""),
-            said.span,
+            directive.relation,
+            directive.relation,
+            _key(program, directive),
+            directive.option.get("mode", ENFORCED),
+            _number(directive, "priority"),
+            directive.option.get("message", ""),
+            directive.span,
         )
-        for said in program.directed("constraint")
+        for directive in program.directed("constraint")
     ]
-    return tuple(sorted(found, key=rank))
+    return tuple(sorted(integrity, key=rank))
 
 
 def rank(constraint: Integrity) -> tuple[int, str]:
@@ -115,118 +115,126 @@ def rank(constraint: Integrity) -> tuple[int, str]:
 
 def triggers(program: Program) -> tuple[Trigger, ...]:
     return tuple(
-        Trigger(said.relation, said.relation, operation, target, _number(said, "priority"), said.span)
-        for said in program.directed("trigger")
-        for operation, target in said.options
+        Trigger(directive.relation, directive.relation, operation, target, _number(directive, "priority"), directive.span)
+        for directive in program.directed("trigger")
+        for operation, target in directive.options
         if operation in OPERATIONS
     )
 
 
 def told(message: str, columns: Sequence[str], cells: Sequence[str]) -> str:
     """A message with a row's cells in the place of its columns' names; `{{` and `}}` are braces."""
-    known = dict(zip(columns, cells, strict=True))
-    return _COLUMN.sub(lambda found: found[0][0] if found[1] is None else known[found[1]], message)
+    cell_of = dict(zip(columns, cells, strict=True))
+    return _COLUMN.sub(lambda match: match[0][0] if match[1] is None else cell_of[match[1]], message)
 
 
-def _number(said: Directive, option: str) -> int:
+def _number(directive: Directive, option: str) -> int:
     """What an option says; 0 if it is not there, or is refused."""
-    value = said.option.get(option, "")
+    value = directive.option.get(option, "")
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
-def _key(program: Program, said: Directive) -> tuple[int, ...]:
+def _key(program: Program, directive: Directive) -> tuple[int, ...]:
     """The columns of a condition's key, in the order of the relation; all, unless it names some."""
-    columns = program.relations[said.relation].columns
-    named = key_columns(said)
+    columns = program.relations[directive.relation].columns
+    named = key_columns(directive)
     return tuple(place for place, column in enumerate(columns) if not named or column in named)
 
 
-def key_columns(said: Directive) -> list[str]:
+def key_columns(directive: Directive) -> list[str]:
     """The columns that a directive names as its key."""
-    return [part.strip() for part in said.option["key"].split(",")] if "key" in said.option else []
+    return [part.strip() for part in directive.option["key"].split(",")] if "key" in directive.option else []
 
 
 # -- checks
 
 
-def check_condition(program: Program, said: Directive, findings: Findings) -> None:
+def check_condition(program: Program, directive: Directive, findings: Findings) -> None:
     """Checks one directive, whose options are known to be ones that there are."""
-    word = f".{said.kind}"
-    if said.relation not in program.relations:
-        hint = did_you_mean(said.relation, program.relations) or f"declare it: .decl {said.relation}(…)"
+    word = f".{directive.kind}"
+    if directive.relation not in program.relations:
+        hint = did_you_mean(directive.relation, program.relations) or f"declare it: .decl {directive.relation}(…)"
         rule = "a condition is a relation: a view, or a base relation"
-        findings.error("condition", f"{word} names a relation that there is not, {said.relation}", said.span, rule=rule, hint=hint)
+        findings.error(
+            "condition", f"{word} names a relation that there is not, {directive.relation}", directive.span, rule=rule, hint=hint
+        )
         return
-    if said.relation in program.constrained | program.deferred:
-        how = "constrained" if said.relation in program.constrained else "deferred"
+    if directive.relation in program.constrained | program.deferred:
+        how = "constrained" if directive.relation in program.constrained else "deferred"
         rule = "a condition goes by the rows that it gains and loses"
-        hint = f"let another relation read {said.relation}" if how == "constrained" else f"declare {said.relation} without deferred"
-        findings.error("condition", f"{word} names {said.relation}, which is declared {how}", said.span, rule=rule, hint=hint)
+        hint = (
+            f"let another relation read {directive.relation}" if how == "constrained" else f"declare {directive.relation} without deferred"
+        )
+        findings.error("condition", f"{word} names {directive.relation}, which is declared {how}", directive.span, rule=rule, hint=hint)
         return
-    columns = program.relations[said.relation].columns
-    shown = f"the columns of {said.relation} are {', '.join(columns)}" if columns else f"{said.relation} has no columns"
-    for column in key_columns(said):
+    columns = program.relations[directive.relation].columns
+    shown = f"the columns of {directive.relation} are {', '.join(columns)}" if columns else f"{directive.relation} has no columns"
+    for column in key_columns(directive):
         if column not in columns:
-            message = f"the key of {word} {said.relation} names {column}, which is no column"
-            findings.error("condition", message, said.span, rule=shown, hint=did_you_mean(column, columns))
-    for found in _COLUMN.finditer(said.option.get("message", "")):
-        if found[1] is not None and found[1] not in columns:
-            hint = did_you_mean(found[1], columns) or "a brace that is meant as it is, is written twice: {{"
-            findings.error("condition", f"the message of {word} {said.relation} names {{{found[1]}}}", said.span, rule=shown, hint=hint)
-    if said.kind == "trigger":
-        _check_trigger(program, said, findings)
+            message = f"the key of {word} {directive.relation} names {column}, which is no column"
+            findings.error("condition", message, directive.span, rule=shown, hint=did_you_mean(column, columns))
+    for match in _COLUMN.finditer(directive.option.get("message", "")):
+        if match[1] is not None and match[1] not in columns:
+            hint = did_you_mean(match[1], columns) or "a brace that is meant as it is, is written twice: {{"
+            findings.error(
+                "condition", f"the message of {word} {directive.relation} names {{{match[1]}}}", directive.span, rule=shown, hint=hint
+            )
+    if directive.kind == "trigger":
+        _check_trigger(program, directive, findings)
 
 
-def _check_trigger(program: Program, said: Directive, findings: Findings) -> None:
-    operations = [(key, target) for key, target in said.options if key in OPERATIONS]
+def _check_trigger(program: Program, directive: Directive, findings: Findings) -> None:
+    operations = [(key, target) for key, target in directive.options if key in OPERATIONS]
     rule = f"a trigger has one operation: {', '.join(OPERATIONS)}"
     if len(operations) != 1:
         what = "no operation" if not operations else "several operations"
-        hint = f"write .trigger {said.relation}(insert=r)" if not operations else "write one .trigger for each"
-        findings.error("condition", f".trigger {said.relation} has {what}", said.span, rule=rule, hint=hint)
+        hint = f"write .trigger {directive.relation}(insert=r)" if not operations else "write one .trigger for each"
+        findings.error("condition", f".trigger {directive.relation} has {what}", directive.span, rule=rule, hint=hint)
         return
     ((operation, target),) = operations
     if target not in program.relations:
         hint = did_you_mean(target, program.relations) or f"declare it: .decl {target}(…)"
-        findings.error("condition", f".trigger {said.relation} changes {target}, which there is not", said.span, hint=hint)
+        findings.error("condition", f".trigger {directive.relation} changes {target}, which there is not", directive.span, hint=hint)
     elif target in program.constrained:
         rule = "a trigger gives rows, and takes rows"
-        findings.error("condition", f".trigger {said.relation} changes {target}, which is declared constrained", said.span, rule=rule)
+        findings.error(
+            "condition", f".trigger {directive.relation} changes {target}, which is declared constrained", directive.span, rule=rule
+        )
     elif target not in changeable(program):
         rule = "a trigger changes base relations; what follows from them is derived"
         hint = f"change a relation that {target} is derived from"
         findings.error(
-            "condition", f".trigger {said.relation} changes {target}, which is derived by rules", said.span, rule=rule, hint=hint
+            "condition", f".trigger {directive.relation} changes {target}, which is derived by rules", directive.span, rule=rule, hint=hint
         )
     elif operation in ("upsert", "delete_key") and target not in program.keys:
         columns = program.relations[target].columns
         hint = f"declare one: .key {target}({columns[0] if columns else ''})"
-        findings.error("condition", f"{operation} of .trigger {said.relation} needs a key of {target}", said.span, hint=hint)
+        findings.error("condition", f"{operation} of .trigger {directive.relation} needs a key of {target}", directive.span, hint=hint)
 
 
 def check_conditions(program: Program, findings: Findings) -> None:
     """Checks what directives say together; and, when types are known, that what a trigger gives fits what it changes."""
     first: dict[str, Directive] = {}
-    for said in program.directed("alert"):
-        name = said.option.get("name", said.relation)
+    for directive in program.directed("alert"):
+        name = directive.option.get("name", directive.relation)
         if name in first:
             rule = f"alerts have different names; the first {name} is at {first[name].span}"
-            hint = f"name it: .alert {said.relation}(name=…)"
-            findings.error("condition", f"there are two alerts {name}", said.span, rule=rule, hint=hint)
-        first.setdefault(name, said)
+            hint = f"name it: .alert {directive.relation}(name=…)"
+            findings.error("condition", f"there are two alerts {name}", directive.span, rule=rule, hint=hint)
+        first.setdefault(name, directive)
     constrained: dict[str, Directive] = {}
-    for said in program.directed("constraint"):
-        if said.relation in constrained:
-            rule = f"a relation is one constraint; the first is at {constrained[said.relation].span}"
-            findings.error("condition", f"{said.relation} has two .constraint directives", said.span, rule=rule)
-        constrained.setdefault(said.relation, said)
+    for directive in program.directed("constraint"):
+        if directive.relation in constrained:
+            rule = f"a relation is one constraint; the first is at {constrained[directive.relation].span}"
+            findings.error("condition", f"{directive.relation} has two .constraint directives", directive.span, rule=rule)
+        constrained.setdefault(directive.relation, directive)
 
 
 def check_fits(program: Program, findings: Findings) -> None:
     """Checks that what triggers give fits what they change; types are known."""
-    said = Counter(trigger.span for trigger in triggers(program))
+    counts = Counter(trigger.span for trigger in triggers(program))
     for trigger in triggers(program):
-        if trigger.relation not in program.relations or trigger.target not in program.relations or said[trigger.span] > 1:
+        if trigger.relation not in program.relations or trigger.target not in program.relations or counts[trigger.span] > 1:
             continue  # that is an error already
         given, target = program.relations[trigger.relation], program.relations[trigger.target]
         wanted = target.attributes
@@ -256,21 +264,23 @@ def changeable(program: Program) -> set[str]:
 
 def warn_cycles(program: Program, findings: Findings) -> None:
     """Warns of triggers that may set each other off."""
-    known = triggers(program)
-    if not known:
+    all_triggers = triggers(program)
+    if not all_triggers:
         return
     reads = _reads(program)
-    sets_off = {number: _set_off(known, trigger, reads) for number, trigger in enumerate(known)}
+    sets_off = {number: _set_off(all_triggers, trigger, reads) for number, trigger in enumerate(all_triggers)}
     warned: set[frozenset[int]] = set()
     for number in sets_off:
         cycle = _cycle(number, sets_off)
         if cycle and frozenset(cycle) not in warned:
             warned.add(frozenset(cycle))
-            steps = [f"{known[place].name} ({known[place].operation} {known[place].target})" for place in (*cycle, cycle[0])]
+            steps = [
+                f"{all_triggers[place].name} ({all_triggers[place].operation} {all_triggers[place].target})" for place in (*cycle, cycle[0])
+            ]
             message = f"triggers may set each other off: {' → '.join(steps)}"
             rule = "a trigger that follows from itself goes on until nothing enters its condition, or it is refused (cascade)"
             hint = "let the condition be false once the trigger has done its work: !done(x)"
-            findings.warn("trigger-cycle", message, known[number].span, rule=rule, hint=hint)
+            findings.warn("trigger-cycle", message, all_triggers[number].span, rule=rule, hint=hint)
 
 
 Signed = tuple[str, bool]  # a relation, and whether it gains rows
@@ -278,14 +288,14 @@ Signed = tuple[str, bool]  # a relation, and whether it gains rows
 
 def _reads(program: Program) -> dict[Signed, set[Signed]]:
     """What may gain or lose rows when a relation gains or loses some."""
-    found: dict[Signed, set[Signed]] = {}
+    effects: dict[Signed, set[Signed]] = {}
     for rule in program.rules:
         for relation, sign in _signs(rule):
             for gains in (True, False):
                 for effect in (True, False):
                     if sign is None or effect == (gains == sign):
-                        found.setdefault((relation, gains), set()).update((head.relation, effect) for head in rule.heads)
-    return found
+                        effects.setdefault((relation, gains), set()).update((head.relation, effect) for head in rule.heads)
+    return effects
 
 
 def _signs(rule: Rule) -> Iterator[tuple[str, bool | None]]:
@@ -295,7 +305,7 @@ def _signs(rule: Rule) -> Iterator[tuple[str, bool | None]]:
     yield from ((atom.relation, sign) for atom, sign in atoms(rule.body) if atom.relation not in inside)
 
 
-def _set_off(known: Sequence[Trigger], trigger: Trigger, reads: dict[Signed, set[Signed]]) -> list[int]:
+def _set_off(all_triggers: Sequence[Trigger], trigger: Trigger, reads: dict[Signed, set[Signed]]) -> list[int]:
     """The triggers whose conditions may gain rows by what a trigger does."""
     gains = {"insert": [True], "upsert": [True, False], "delete": [False], "delete_key": [False]}[trigger.operation]
     reached = {(trigger.target, gain) for gain in gains}
@@ -304,7 +314,7 @@ def _set_off(known: Sequence[Trigger], trigger: Trigger, reads: dict[Signed, set
         new = reads.get(state, set()) - reached
         reached |= new
         queue.extend(sorted(new))
-    return [number for number, other in enumerate(known) if (other.relation, True) in reached]
+    return [number for number, other in enumerate(all_triggers) if (other.relation, True) in reached]
 
 
 def _cycle(start: int, sets_off: dict[int, list[int]]) -> list[int]:

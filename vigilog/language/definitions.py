@@ -106,13 +106,13 @@ def _outside(body: tuple[syntax.Literal, ...]) -> Iterator[syntax.Literal]:
 
 def _reached(program: Program, definition: syntax.Definition) -> set[str]:
     """The aggregates that others that an aggregate is defined by are defined by, and so on."""
-    known = {each.name: calls(each) - {each.name} for each in program.aggregates}
+    called = {each.name: calls(each) - {each.name} for each in program.aggregates}
     seen: set[str] = set()
-    queue = list(known[definition.name])
+    queue = list(called[definition.name])
     for name in queue:
         if name not in seen:
             seen.add(name)
-            queue.extend(known.get(name, ()))
+            queue.extend(called.get(name, ()))
     return seen
 
 

@@ -85,13 +85,13 @@ def folded(definition: Definition, elements: Sequence[Value]) -> frozenset[Row]:
     empty, steps = _prepared(definition)
     rows = frozenset(row for rule in empty for row in _derived(rule, rule.body, {}, {}, names(rule)))
     for number, element in enumerate(elements):
-        found: set[Row] = set()
+        derived: set[Row] = set()
         for rule, body, rest, scope in steps:
             binding: dict[str, Value] = {"{|}": element}
             if rest:
                 binding[rest] = Set(elements[:number])
-            found.update(_derived(rule, body, binding, {definition.name: rows}, scope))
-        rows = frozenset(found)
+            derived.update(_derived(rule, body, binding, {definition.name: rows}, scope))
+        rows = frozenset(derived)
     return rows
 
 
@@ -133,12 +133,12 @@ def _derived(
 ) -> list[Row]:
     from vigilog.language.solving import solve, value
 
-    found = []
+    rows = []
     for solution in solve(body, binding, state, scope):
         row = tuple(value(arg, solution, state, scope) for arg in rule.head.args[1:])
         if None not in row:
-            found.append(row)
-    return found  # type: ignore[return-value]  # no None in it
+            rows.append(row)
+    return rows  # type: ignore[return-value]  # no None in it
 
 
 def _by_class(definition: Definition, elements: Sequence[Value]) -> frozenset[Row]:
@@ -163,7 +163,7 @@ def _by_class(definition: Definition, elements: Sequence[Value]) -> frozenset[Ro
 
 def dependent(definition: Definition, collected: Set, rows: frozenset[Row], other: frozenset[Row]) -> str:
     """What is told of an aggregate whose result depends on the order."""
-    up, down = (", ".join(str(row[0] if len(row) == 1 else row) for row in sorted(found)) or "nothing" for found in (rows, other))
+    up, down = (", ".join(str(row[0] if len(row) == 1 else row) for row in sorted(results)) or "nothing" for results in (rows, other))
     return f"{definition.python or definition.name} depends on the order of elements: over {_shown(collected.ordered)} it gives {up}, and in descending order {down}"
 
 

@@ -64,8 +64,8 @@ def parse_goal(program: Program, text: str) -> Goal:
             head, attributes, relation = replace(atom, relation=name), program.relations[atom.relation].attributes, atom.relation
         case _:
             bound = grounded_by(checked.body, set(), names(checked))
-            found = {variable.name: variable for literal in checked.body for variable in variables(literal)}
-            shown = [variable for variable in found.values() if variable.name in bound]
+            by_name = {variable.name: variable for literal in checked.body for variable in variables(literal)}
+            shown = [variable for variable in by_name.values() if variable.name in bound]
             head, attributes, relation = Atom(name, tuple(shown)), tuple(map(_attribute, shown)), ""
     return Goal(replace(checked, heads=(head,)), Declaration(name, attributes), relation)
 
@@ -90,9 +90,9 @@ def goal_of(program: Program, relation: str, bound: Mapping[int, Value] | None =
     >>> show_statement(goal_of(check('.decl edge(x: symbol, y: symbol)').program, "edge", {0: "a"}).rule)
     'answer("a", c1) :- edge("a", c1).'
     """
-    declaration, name, known = program.relations[relation], _unused("answer", program), bound or {}
+    declaration, name, values = program.relations[relation], _unused("answer", program), bound or {}
     args = tuple(
-        Constant(known[column], type_) if column in known else Variable(f"c{column}", type_)
+        Constant(values[column], type_) if column in values else Variable(f"c{column}", type_)
         for column, type_ in enumerate(declaration.types)
     )
     return Goal(Rule((Atom(name, args),), (Atom(relation, args),)), Declaration(name, declaration.attributes), relation)
@@ -134,7 +134,10 @@ def _body(text: str) -> tuple[Literal, ...]:
 def _asking(program: Program, rule: Rule, text: str) -> Program:
     """The declarations of a checked program, as if they had not been checked, and one rule."""
     answer = Declaration(rule.head.relation, ())
-    plain = tuple(replace(known, attributes=tuple(replace(a, type=None) for a in known.attributes)) for known in program.declarations)
+    plain = tuple(
+        replace(declaration, attributes=tuple(replace(a, type=None) for a in declaration.attributes))
+        for declaration in program.declarations
+    )
     return Program(program.types, (*plain, answer), (), (rule,), {"goal": text}, aggregates=program.aggregates)
 
 
@@ -154,8 +157,8 @@ def _attribute(variable: Variable) -> Attribute:
 
 
 def _example(program: Program) -> str:
-    known = program.declarations[0] if program.declarations else None
-    return f"{known.relation}({', '.join(known.columns)})" if known else 'closure("a", y)'
+    declaration = program.declarations[0] if program.declarations else None
+    return f"{declaration.relation}({', '.join(declaration.columns)})" if declaration else 'closure("a", y)'
 
 
 def _unused(name: str, program: Program) -> str:

@@ -36,16 +36,16 @@ class Best:
 
 def best_of(rules: Iterable[Rule], relations: Collection[str]) -> dict[str, Best]:
     """What the relations of a recursive component keep the best of, by their rules: those whose value is a `min` or `max` over the component."""
-    found: dict[str, Best] = {}
+    best: dict[str, Best] = {}
     for rule in rules:
         given = {name: aggregate.op for name, aggregate in _values(rule.body, relations)}
         for head in rule.heads:
             for column, arg in enumerate(head.args):
                 if isinstance(arg, Variable) and arg.name in given:
-                    found.setdefault(head.relation, Best(given[arg.name], column))
+                    best.setdefault(head.relation, Best(given[arg.name], column))
                 elif isinstance(arg, Aggregate) and through(arg, relations):
-                    found.setdefault(head.relation, Best(arg.op, column))
-    return found
+                    best.setdefault(head.relation, Best(arg.op, column))
+    return best
 
 
 def candidates(rules: Iterable[Rule], relations: Collection[str]) -> Iterator[Rule]:
@@ -106,5 +106,5 @@ def branches(aggregate: Aggregate) -> tuple[tuple[Literal, ...], ...]:
 def _values(body: Iterable[Literal], relations: Collection[str]) -> Iterator[tuple[str, Aggregate]]:
     """The variables of a body that are the `min` or `max` over some relations."""
     for literal in flat(body):
-        if (found := over(literal, relations)) is not None:
-            yield found[0].name, found[1]
+        if (pair := over(literal, relations)) is not None:
+            yield pair[0].name, pair[1]

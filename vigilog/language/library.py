@@ -51,10 +51,10 @@ SHAPES: dict[str, Shape] = {
 def give(op: str, type_: Type, values: Sequence[Any], parameter: Any = None) -> Value | None:
     """The aggregate of the values of a set's elements; None where it has none. Of nothing only `count` and `sum` have one."""
     if op not in _MEANING:
-        found = AGGREGATES[op]
-        if not values and not found.nothing:
+        aggregate = AGGREGATES[op]
+        if not values and not aggregate.nothing:
             return None
-        given: Any = found.meaning(type_, values) if values or op == "count" else type_.check(0)
+        given: Any = aggregate.meaning(type_, values) if values or op == "count" else type_.check(0)
     elif not values:
         return None
     else:

@@ -71,7 +71,7 @@ class _Rule:
 
     def check(self) -> None:
         for way in _ways(self.body, self.component):
-            self.literals, self.found = way, dict[str, str]()
+            self.literals, self.ops = way, dict[str, str]()
             self.conjunction()
 
     def conjunction(self) -> None:
@@ -103,9 +103,9 @@ class _Rule:
         """The value that an atom reads."""
         match atom.args[best.column]:
             case syntax.Variable(name=name):
-                if name in self.found or sum(arg == atom.args[best.column] for arg in atom.args) > 1:
+                if name in self.ops or sum(arg == atom.args[best.column] for arg in atom.args) > 1:
                     raise self.joined(name, atom)
-                self.found[name] = best.op
+                self.ops[name] = best.op
             case syntax.Wildcard():
                 pass
             case term:
@@ -117,8 +117,8 @@ class _Rule:
             for literal in equalities:
                 left, right = literal.args
                 for variable, term in ((left, right), (right, left)):
-                    if isinstance(variable, syntax.Variable) and variable.name not in self.found and self.values(term):
-                        self.found[variable.name] = self.kept(term)
+                    if isinstance(variable, syntax.Variable) and variable.name not in self.ops and self.values(term):
+                        self.ops[variable.name] = self.kept(term)
                         equalities = [other for other in equalities if other is not literal]
                         break
                 else:
@@ -128,11 +128,11 @@ class _Rule:
                 return equalities
 
     def values(self, part: syntax.Term | syntax.Literal) -> set[str]:
-        return names(part, into_aggregates=True) & self.found.keys()
+        return names(part, into_aggregates=True) & self.ops.keys()
 
     def kept(self, term: syntax.Term) -> str:
         """The aggregate that a term computed from values is the best by; raises _Doubt if a better value could make it worse, or better than that value."""
-        ops = {self.found[name] for name in self.values(term)}
+        ops = {self.ops[name] for name in self.values(term)}
         if len(ops) > 1:
             raise _Doubt(f"{show_term(term)} mixes a least and a greatest value", term.span, "compute them in two relations")
         (op,) = ops

@@ -63,10 +63,10 @@ class NamedTypes:
         if name.startswith(("set<", "(")):
             self.unknown_part(name, place, findings)
             return
-        known = [*BUILTIN, "decimal(p,s)", "set<…>", *self.defined]
-        hint = did_you_mean(_ELSEWHERE.get(name.lower(), name), known) or f"types are {', '.join(known)}"
-        found = _DECIMAL_NAME.fullmatch(name)
-        if found:
+        type_names = [*BUILTIN, "decimal(p,s)", "set<…>", *self.defined]
+        hint = did_you_mean(_ELSEWHERE.get(name.lower(), name), type_names) or f"types are {', '.join(type_names)}"
+        match = _DECIMAL_NAME.fullmatch(name)
+        if match:
             findings.error(
                 "range",
                 f"there is no type {name}",
@@ -99,10 +99,10 @@ class NamedTypes:
             path.append(self.defined[path[-1]].members[0])
             if path[-1] in path[:-1]:
                 raise RecursionError
-        found = self.bases.get(path[-1]) or self.built_in(path[-1])
+        base = self.bases.get(path[-1]) or self.built_in(path[-1])
         for step in path:
-            self.bases[step] = found
-        return found
+            self.bases[step] = base
+        return base
 
     def built_in(self, name: str) -> Type:
         if not name.startswith(("set<", "(")):
@@ -131,11 +131,11 @@ class NamedTypes:
 
 
 def _built_in(name: str) -> Type:
-    found = _DECIMAL_NAME.fullmatch(name)
-    if not found:
+    match = _DECIMAL_NAME.fullmatch(name)
+    if not match:
         return BUILTIN[name]
     try:
-        return decimal_type(int(found[1]), int(found[2]))
+        return decimal_type(int(match[1]), int(match[2]))
     except ValueError:
         raise KeyError(name) from None
 

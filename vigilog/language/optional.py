@@ -31,11 +31,11 @@ def parts(option: str) -> list[tuple[str, str]]:
     >>> parts("manager: number, pay: decimal(6,2), phone")
     [('manager', 'number'), ('pay', 'decimal(6,2)'), ('phone', '')]
     """
-    found = []
+    columns = []
     for part in re.split(r",(?![^()]*\))", option):
         name, _, type_ = part.partition(":")
-        found.append((name.strip(), type_.strip()))
-    return found
+        columns.append((name.strip(), type_.strip()))
+    return columns
 
 
 def blanks(option: str) -> dict[str, str]:
@@ -71,27 +71,33 @@ def with_optional(program: Program, findings: Findings) -> Program:
                 continue
             if made.relation not in program.relations:
                 declarations.append(made)
-            known = {(other.kind, other.relation) for other in directives}
+            stated = {(other.kind, other.relation) for other in directives}
             for new in (
                 Directive("key", made.relation, tuple((name, "") for name in key), directive.span),
                 Directive("input", made.relation, (("of", owner.relation),), directive.span),
             ):
-                if (new.kind, new.relation) not in known:
+                if (new.kind, new.relation) not in stated:
                     directives.append(new)
     return replace(program, declarations=tuple(declarations), directives=tuple(directives))
 
 
 def _made(
-    owner: Declaration, key: tuple[str, ...], column: str, type_: str, known: Declaration | None, directive: Directive, findings: Findings
+    owner: Declaration,
+    key: tuple[str, ...],
+    column: str,
+    type_: str,
+    declared: Declaration | None,
+    directive: Directive,
+    findings: Findings,
 ) -> Declaration | None:
     """The relation of an optional column: as it is declared, or as it follows from the option."""
     name = f"{owner.relation}_{column}"
     by_name = {attribute.name: attribute for attribute in owner.attributes}
     columns = (*key, column)
-    if known is not None:
-        if known.columns == columns and [a.type_name for a in known.attributes[:-1]] == [by_name[k].type_name for k in key]:
-            return known
-        findings.error("input", f"{name} does not have the columns {', '.join(columns)}, which optional gives it", known.span)
+    if declared is not None:
+        if declared.columns == columns and [a.type_name for a in declared.attributes[:-1]] == [by_name[k].type_name for k in key]:
+            return declared
+        findings.error("input", f"{name} does not have the columns {', '.join(columns)}, which optional gives it", declared.span)
         return None
     if not type_:
         hint = f'write optional="{column}: number", or declare {name}({", ".join(columns)})'
@@ -129,5 +135,5 @@ def check_nulls(program: Program, findings: Findings) -> None:
 
 def blank_values(directive: Directive, declaration: Declaration) -> dict[str, Value]:
     """The values that nulls of columns get."""
-    said = blanks(directive.option.get("nulls", ""))
-    return {column: declaration.types[declaration.columns.index(column)].parse(text) for column, text in said.items()}
+    texts = blanks(directive.option.get("nulls", ""))
+    return {column: declaration.types[declaration.columns.index(column)].parse(text) for column, text in texts.items()}

@@ -108,7 +108,9 @@ def variables(part: Term | Literal | Rule, *, into_aggregates: bool = False) -> 
             own = collected(part)
             for inner in (part.target, *part.body, part.result):
                 yield from (
-                    found for found in variables(inner, into_aggregates=into_aggregates) if into_aggregates or found.name not in own
+                    variable
+                    for variable in variables(inner, into_aggregates=into_aggregates)
+                    if into_aggregates or variable.name not in own
                 )
         case Disjunction():
             for branch in part.branches:
@@ -199,14 +201,14 @@ def constraints(body: tuple[Literal, ...]) -> Iterator[Builtin]:
 
 def definitions(rules: Iterable[Rule]) -> dict[str, Definition]:
     """The program's own aggregates that rules use, and those that these are defined by, each after what it needs."""
-    found: dict[str, Definition] = {}
+    by_name: dict[str, Definition] = {}
     for rule in rules:
         bodies = [rule.body, *(aggregate.body for aggregate in aggregates(rule))]
         for part in (part for body in bodies for part in constraints(body)):
-            if part.definition is not None and part.op not in found and (not rule.heads or rule.heads[0].relation != part.op):
-                found |= definitions(part.definition.rules)
-                found[part.op] = part.definition
-    return found
+            if part.definition is not None and part.op not in by_name and (not rule.heads or rule.heads[0].relation != part.op):
+                by_name |= definitions(part.definition.rules)
+                by_name[part.op] = part.definition
+    return by_name
 
 
 def rename(term: Term, bindings: Mapping[str, Term]) -> Term:

@@ -51,9 +51,9 @@ def refusal(pattern: str) -> Refusal | None:
     reason = _compiled(pattern)
     if not isinstance(reason, str):
         return None
-    for known, name, hint in _ELSEWHERE:
-        if found := re.search(known, reason):
-            return Refusal(f"this pattern has {name}, {found[1]}", hint)
+    for wording, name, hint in _ELSEWHERE:
+        if match := re.search(wording, reason):
+            return Refusal(f"this pattern has {name}, {match[1]}", hint)
     return Refusal(f"this is no regular expression: {reason}")
 
 

@@ -26,10 +26,10 @@ class Program:
 
     @cached_property
     def relations(self) -> Mapping[str, Declaration]:
-        found: dict[str, Declaration] = {}
+        by_name: dict[str, Declaration] = {}
         for declaration in self.declarations:
-            found.setdefault(declaration.relation, declaration)  # a second one is an error, which the first need not suffer for
-        return found
+            by_name.setdefault(declaration.relation, declaration)  # a second one is an error, which the first need not suffer for
+        return by_name
 
     def with_rules(self, rules: tuple[Rule, ...]) -> Program:
         return replace(self, rules=rules)
@@ -39,19 +39,19 @@ class Program:
 
     @cached_property
     def _directed(self) -> Mapping[str, tuple[Directive, ...]]:
-        found: dict[str, list[Directive]] = {}
+        by_kind: dict[str, list[Directive]] = {}
         for directive in self.directives:
-            found.setdefault(directive.kind, []).append(directive)
-        return {kind: tuple(directives) for kind, directives in found.items()}
+            by_kind.setdefault(directive.kind, []).append(directive)
+        return {kind: tuple(directives) for kind, directives in by_kind.items()}
 
     @cached_property
     def optional(self) -> Mapping[str, Mapping[str, str]]:
         """For each relation with optional columns the relations of these (`optional.py`)."""
-        found: dict[str, dict[str, str]] = {}
+        by_owner: dict[str, dict[str, str]] = {}
         for directive in self.directed("input"):
             if "of" in directive.option and directive.relation in self.relations:
-                found.setdefault(directive.option["of"], {})[self.relations[directive.relation].columns[-1]] = directive.relation
-        return found
+                by_owner.setdefault(directive.option["of"], {})[self.relations[directive.relation].columns[-1]] = directive.relation
+        return by_owner
 
     @cached_property
     def keys(self) -> Mapping[str, tuple[int, ...]]:
@@ -65,12 +65,12 @@ class Program:
     @cached_property
     def reads(self) -> Mapping[str, frozenset[str]]:
         """The relations that the rules of each derived relation read."""
-        found: dict[str, set[str]] = {}
+        by_head: dict[str, set[str]] = {}
         for rule in self.rules:
             read = {atom.relation for atom, _ in atoms(rule.body)}
             for head in rule.heads:
-                found.setdefault(head.relation, set()).update(read)
-        return {name: frozenset(read) for name, read in found.items()}
+                by_head.setdefault(head.relation, set()).update(read)
+        return {name: frozenset(read) for name, read in by_head.items()}
 
     @cached_property
     def limits(self) -> Mapping[str, int]:
@@ -80,17 +80,17 @@ class Program:
     @cached_property
     def constrained(self) -> frozenset[str]:
         """The relations that may hold facts that are not ground."""
-        return frozenset(name for name, known in self.relations.items() if "constrained" in known.qualifiers)
+        return frozenset(name for name, declaration in self.relations.items() if "constrained" in declaration.qualifiers)
 
     @cached_property
     def deferred(self) -> frozenset[str]:
         """The relations whose calls are made when they are asked for, and not before."""
-        return frozenset(name for name, known in self.relations.items() if "deferred" in known.qualifiers)
+        return frozenset(name for name, declaration in self.relations.items() if "deferred" in declaration.qualifiers)
 
     @cached_property
     def updatable(self) -> frozenset[str]:
         """The relations that have rules and may be told to, all the same."""
-        return frozenset(name for name, known in self.relations.items() if "updatable" in known.qualifiers) - self.constrained
+        return frozenset(name for name, declaration in self.relations.items() if "updatable" in declaration.qualifiers) - self.constrained
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

@@ -28,12 +28,12 @@ def resolved(program: Program) -> Program:
     rest: list[syntax.Rule] = []
     for rule in program.rules:
         (own[rule.heads[0].relation] if len(rule.heads) == 1 and rule.heads[0].relation in own else rest).append(rule)
-    known = {name: replace(definition, rules=tuple(own[name])) for name, definition in defined.items()}
-    calls = _Calls(program, known)
+    definitions = {name: replace(definition, rules=tuple(own[name])) for name, definition in defined.items()}
+    calls = _Calls(program, definitions)
     return replace(
         program,
         rules=tuple(map(calls.rule, rest)),
-        aggregates=tuple(replace(each, rules=tuple(map(calls.rule, each.rules))) for each in known.values()),
+        aggregates=tuple(replace(each, rules=tuple(map(calls.rule, each.rules))) for each in definitions.values()),
     )
 
 

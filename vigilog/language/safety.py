@@ -28,10 +28,10 @@ def check_safety(rule: syntax.Rule, findings: Findings, constrained: Collection[
             )
     scope = names(rule)
     grounded = grounded_by(rule.body, set(), scope)
-    if found := _ungrounded(rule, grounded, scope):
+    if ungrounded := _ungrounded(rule, grounded, scope):
         roots = scope - grounded - set(_following(rule.body, grounded, scope))
         followed = grounded_by(rule.body, grounded | roots, scope) - roots
-        findings.items += _ungrounded(rule, followed, scope) or found
+        findings.items += _ungrounded(rule, followed, scope) or ungrounded
 
 
 def _without_values(body: tuple[syntax.Literal, ...], constrained: Collection[str]) -> tuple[syntax.Literal, ...]:
@@ -144,7 +144,7 @@ def decidable(constraint: syntax.Builtin, known: Callable[[syntax.Term], bool]) 
     return any(known(one) and all(map(known, rigid(other))) for one, other in ((left, right), (right, left)))
 
 
-def awaits(atom: syntax.Atom, others: Iterable[syntax.Builtin], known: Collection[str], scope: set[str]) -> bool:
+def awaits(atom: syntax.Atom, others: Iterable[syntax.Builtin], bound: Collection[str], scope: set[str]) -> bool:
     """Whether one of the other literals will compute an argument of an atom when more is known, so that reading the atom had better wait.
 
     >>> from vigilog.language.parser import parse
@@ -162,7 +162,7 @@ def awaits(atom: syntax.Atom, others: Iterable[syntax.Builtin], known: Collectio
             case syntax.Builtin(
                 op="=", args=(syntax.Variable(name=name), syntax.Functor() as term) | (syntax.Functor() as term, syntax.Variable(name=name))
             ):
-                if name in own and name not in known and not needs(term, scope) <= own.union(known):
+                if name in own and name not in bound and not needs(term, scope) <= own.union(bound):
                     return True
             case syntax.Builtin():
                 pass
@@ -308,8 +308,8 @@ def _is_named(literal: syntax.Literal, aggregate: syntax.Aggregate) -> bool:
 
 
 def names_in(aggregate: syntax.Aggregate) -> set[str]:
-    found = set() if aggregate.target is None else names(aggregate.target)
-    return found.union(*(names(literal) for literal in aggregate.body))
+    inside = set() if aggregate.target is None else names(aggregate.target)
+    return inside.union(*(names(literal) for literal in aggregate.body))
 
 
 def _hint(name: str, rule: syntax.Rule) -> str:

@@ -127,7 +127,7 @@ def slip(tokens: Sequence[Token], index: int, start: int) -> Slip | None:
     """What was meant by the statement from `start` on, in which the token at `index` cannot stand; None if that is not known."""
     place = _Place(tokens, index, start)
     looks = _LOOKS if index < len(tokens) else (_qualifier,)  # at the end of the text nothing stands where it cannot
-    return next((found for look in looks if (found := look(place)) is not None), None)
+    return next((meant for look in looks if (meant := look(place)) is not None), None)
 
 
 def number_slip(text: str) -> str:

@@ -127,13 +127,13 @@ def groups(literal: syntax.SetOf, binding: Binding, state: State) -> dict[tuple[
     """Definition 1: one set for each binding of the variables that are not the setof's own, of all values that the target has with it."""
     scope = names_of(literal)
     outer = sorted(grounded_by(literal.body, set(), scope) - collected(literal))
-    known = {name: binding[name] for name in outer if name in binding}
-    found: dict[tuple[tuple[str, Value], ...], list[Value]] = {}
-    for solution in solve(literal.body, known, state, scope):
+    bound = {name: binding[name] for name in outer if name in binding}
+    by_group: dict[tuple[tuple[str, Value], ...], list[Value]] = {}
+    for solution in solve(literal.body, bound, state, scope):
         element = value(literal.target, solution, state, scope)
         if element is not None:
-            found.setdefault(tuple((name, solution[name]) for name in outer), []).append(element)
-    return {group: Set(elements) for group, elements in found.items()}
+            by_group.setdefault(tuple((name, solution[name]) for name in outer), []).append(element)
+    return {group: Set(elements) for group, elements in by_group.items()}
 
 
 def outcomes(literal: syntax.Builtin, use: syntax.Usage, given: list[Value | None]) -> Iterator[Row]:
@@ -239,10 +239,10 @@ def aggregated(term: syntax.Aggregate, binding: Binding, state: State, scope: se
     outer = {name: cell for name, cell in binding.items() if name in scope}
     solutions = list(solve(body, outer, state, inner))
     shared = sorted(set[str].intersection(*map(set, solutions))) if solutions else []
-    found = {tuple(solution[name] for name in shared) for solution in solutions}
+    distinct = {tuple(solution[name] for name in shared) for solution in solutions}
     if term.target is None:
-        return aggregate(term.op, term.type, list(found))
-    values = [value(term.target, dict(zip(shared, solution, strict=True)), state, inner) for solution in found]
+        return aggregate(term.op, term.type, list(distinct))
+    values = [value(term.target, dict(zip(shared, solution, strict=True)), state, inner) for solution in distinct]
     return aggregate(term.op, term.type, [each for each in values if each is not None])
 
 

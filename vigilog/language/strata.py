@@ -57,15 +57,15 @@ def components(program: Program) -> tuple[Component, ...]:
     for rule in program.rules:
         for head in rule.heads:
             rules.setdefault(head.relation, []).append(rule)
-    found, place = [], {name: number for number, name in enumerate(reads)}
+    ordered, place = [], {name: number for number, name in enumerate(reads)}
     for group in _strongly_connected(reads):
         members = tuple(sorted(group, key=place.__getitem__))
         own = dict.fromkeys(id(rule) for name in members for rule in rules[name])
         by_id = {id(rule): rule for name in members for rule in rules[name]}
         recursive = len(members) > 1 or members[0] in reads[members[0]]
         through_itself = tuple(by_id[key] for key in own)
-        found.append(Component(members, through_itself, recursive, best_of(through_itself, members) if recursive else {}))
-    return tuple(found)
+        ordered.append(Component(members, through_itself, recursive, best_of(through_itself, members) if recursive else {}))
+    return tuple(ordered)
 
 
 def improved(program: Program) -> frozenset[str]:
@@ -87,14 +87,14 @@ def layers(program: Program) -> tuple[tuple[Component, ...], ...]:
     [['p', 's'], ['q']]
     """
     reads, depth = _reads(program), dict[str, int]()
-    found: list[list[Component]] = []
+    by_level: list[list[Component]] = []
     for component in components(program):
         needed = {other for name in component.relations for other in reads[name]} - set(component.relations)
         level = max((depth[name] + 1 for name in needed if name in depth), default=0)
         depth |= dict.fromkeys(component.relations, level)
-        found += [[]] * (level == len(found))
-        found[level] = [*found[level], component]
-    return tuple(map(tuple, found))
+        by_level += [[]] * (level == len(by_level))
+        by_level[level] = [*by_level[level], component]
+    return tuple(map(tuple, by_level))
 
 
 def _reads(program: Program) -> dict[str, set[str]]:

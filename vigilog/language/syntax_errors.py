@@ -49,9 +49,9 @@ class SyntaxErrors:
         if isinstance(part, Token):
             line, column = part.line or 1, part.column or 1
             return Span(self.file, line, column, part.end_line or line, part.end_column or column)
-        found = part.span
-        assert isinstance(found, Span)
-        return found
+        span = part.span
+        assert isinstance(span, Span)
+        return span
 
     def _refuses(self, token: Token) -> bool:
         """Notes what is wrong with a token by itself. True if the parser need not see it."""
@@ -91,8 +91,8 @@ class SyntaxErrors:
         begin = statement_start(tokens, index)
         statement, start = tokens[begin : index + 1], behind_directive(tokens, begin, index)
         if index == len(tokens):
-            if (found := slip(tokens, index, start)) is not None:
-                self.findings.error("syntax", found.message, self._span(found.first, found.last), hint=found.hint)
+            if (meant := slip(tokens, index, start)) is not None:
+                self.findings.error("syntax", meant.message, self._span(meant.first, meant.last), hint=meant.hint)
             else:
                 self.findings.error("syntax", "the text ends in the middle of a statement", self._span(tokens[-1]), hint=_ending(tokens))
             return
@@ -116,8 +116,8 @@ class SyntaxErrors:
             self.findings.error(
                 "duplicate", f"{token} is an aggregate already", self._span(token), rule="an aggregate has a name of its own"
             )
-        elif (found := slip(tokens, index, start)) is not None:
-            self.findings.error("syntax", found.message, self._span(found.first, found.last), hint=found.hint)
+        elif (meant := slip(tokens, index, start)) is not None:
+            self.findings.error("syntax", meant.message, self._span(meant.first, meant.last), hint=meant.hint)
         elif before is not None and token.type in NEW_STATEMENT:
             self.findings.error(
                 "syntax",

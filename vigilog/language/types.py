@@ -46,13 +46,13 @@ def elaborate(program: Program, findings: Findings) -> Program:
 
 def in_order(definitions: Sequence[syntax.Definition]) -> list[syntax.Definition]:
     """Aggregates, each after those that it calls; what is in a cycle comes last."""
-    found: dict[str, syntax.Definition] = {}
+    ordered: dict[str, syntax.Definition] = {}
     left = list(definitions)
     while left:
-        ready = [each for each in left if calls(each) - {each.name} <= found.keys()] or left
-        found |= {each.name: each for each in ready}
-        left = [each for each in left if each.name not in found]
-    return list(found.values())
+        ready = [each for each in left if calls(each) - {each.name} <= ordered.keys()] or left
+        ordered |= {each.name: each for each in ready}
+        left = [each for each in left if each.name not in ordered]
+    return list(ordered.values())
 
 
 def calls(definition: syntax.Definition) -> set[str]:
@@ -258,8 +258,8 @@ class _RuleTypes:
                 continue
             sources = set(self.sources(arg.name, rule.body))
             if sources and not any(self.types.part_of(source, attribute.type_name) for source in sources):
-                found = " and ".join(sorted(sources))
-                message = f"{arg.name} is a {found}, but column {attribute.name} of {head.relation} takes a {attribute.type_name}"
+                given = " and ".join(sorted(sources))
+                message = f"{arg.name} is a {given}, but column {attribute.name} of {head.relation} takes a {attribute.type_name}"
                 self.findings.error(
                     "type", message, arg.span, rule="a subtype goes where its base type is asked for, not the other way round"
                 )
@@ -351,10 +351,10 @@ class _RuleTypes:
 
 def names_of_scope(aggregate: syntax.Aggregate) -> set[str]:
     """The variables that stand in an aggregate itself, not in aggregates inside it."""
-    found: set[str] = set() if aggregate.target is None else names(aggregate.target)
+    scope: set[str] = set() if aggregate.target is None else names(aggregate.target)
     for literal in aggregate.body:
-        found |= names(literal)
-    return found
+        scope |= names(literal)
+    return scope
 
 
 def names_within(literal: syntax.SetOf) -> set[str]:

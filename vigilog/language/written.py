@@ -38,10 +38,10 @@ def written(program: Program) -> Program:
     """A program as its texts have it, before it was checked; one that was not written, but made, as it is printed."""
     modules = {definition.python: definition.text for definition in program.aggregates}
     try:
-        found = _selected(program.texts, [(part.span.file, part.span.line, part.span.column) for part in _statements(program)])
+        unchecked = _selected(program.texts, [(part.span.file, part.span.line, part.span.column) for part in _statements(program)])
     except KeyError:
-        found = parse(show(program), NAME)
-    return with_modules(found, modules)
+        unchecked = parse(show(program), NAME)
+    return with_modules(unchecked, modules)
 
 
 def kept(program: Program) -> tuple[str, str]:
@@ -54,8 +54,8 @@ def kept(program: Program) -> tuple[str, str]:
     texts = {name: text for name, text in ((base_name(name), text) for name, text in program.texts.items()) if name in named}
     modules = {definition.python: definition.text for definition in program.aggregates if definition.text}
     whole = texts.keys() == named
-    said = {"texts": texts if whole else {}, "places": places if whole else [], **({"modules": modules} if modules else {})}
-    return show(program), json.dumps(said) if whole or modules else ""
+    record = {"texts": texts if whole else {}, "places": places if whole else [], **({"modules": modules} if modules else {})}
+    return show(program), json.dumps(record) if whole or modules else ""
 
 
 def base_name(name: str) -> str:
@@ -65,13 +65,13 @@ def base_name(name: str) -> str:
 @lru_cache(maxsize=16)
 def read_again(printed: str, places: str) -> Program:
     """The checked program that is printed like this, with its places. Without them, or if they are those of another program, its places are those in what is printed."""
-    known = json.loads(places) if places else {}
-    modules = known.get("modules", {})
-    if known.get("places"):
+    record = json.loads(places) if places else {}
+    modules = record.get("modules", {})
+    if record.get("places"):
         try:
-            found = check(with_modules(_selected(known["texts"], [tuple(place) for place in known["places"]]), modules)).program
-            if show(found) == printed:
-                return found
+            program = check(with_modules(_selected(record["texts"], [tuple(place) for place in record["places"]]), modules)).program
+            if show(program) == printed:
+                return program
         except (ProgramError, KeyError):  # it was written for another version of the language; what is printed counts
             pass
     return check(with_modules(parse(printed, NAME), modules)).program
@@ -79,8 +79,8 @@ def read_again(printed: str, places: str) -> Program:
 
 def with_modules(program: Program, modules: Mapping[str, str]) -> Program:
     """The program whose Python classes are those of modules with these texts, where they are known."""
-    known = (replace(definition, text=definition.text or modules.get(definition.python, "")) for definition in program.aggregates)
-    return replace(program, aggregates=tuple(known))
+    definitions = (replace(definition, text=definition.text or modules.get(definition.python, "")) for definition in program.aggregates)
+    return replace(program, aggregates=tuple(definitions))
 
 
 def making_room(program: Program, name: str) -> Program:
@@ -111,11 +111,11 @@ def making_room(program: Program, name: str) -> Program:
 
 def _selected(texts: Mapping[str, str], places: list[tuple[str, int, int]]) -> Program:
     """The statements at some places of texts."""
-    known = {name: {(part.span.line, part.span.column): part for part in _statements(parse(text, name))} for name, text in texts.items()}
-    found = [known[file][line, column] for file, line, column in places]
+    by_place = {name: {(part.span.line, part.span.column): part for part in _statements(parse(text, name))} for name, text in texts.items()}
+    statements = [by_place[file][line, column] for file, line, column in places]
 
     def of(kind: type[_Kind]) -> tuple[_Kind, ...]:
-        return tuple(part for part in found if isinstance(part, kind))
+        return tuple(part for part in statements if isinstance(part, kind))
 
     return Program(of(TypeDefinition), of(Declaration), of(Directive), of(Rule), texts, aggregates=of(Definition), frames=of(Frame))
 
