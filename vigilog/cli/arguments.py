@@ -104,10 +104,10 @@ def checked(path: Path, facts: Path | None = None) -> Checked:
     from vigilog.language.check import check
     from vigilog.language.parser import read_program
 
-    found = check(with_places(read_program(path), facts or Path(), path.parent))
-    for warning in found.warnings:
-        print(warning.render(found.program.texts[warning.span.file]), file=sys.stderr)
-    return found
+    verdict = check(with_places(read_program(path), facts or Path(), path.parent))
+    for warning in verdict.warnings:
+        print(warning.render(verdict.program.texts[warning.span.file]), file=sys.stderr)
+    return verdict
 
 
 def warn(db: Durable) -> None:
@@ -215,8 +215,8 @@ def opened(path: Path, facts: Path | None, strategy: str, report: Report | None 
 
 
 def pairs(given: list[str] | None, option: str) -> dict[str, str]:
-    found = [part.partition("=") for part in given or ()]
-    wrong = [key for key, sign, _ in found if not sign or not key]
+    parts = [part.partition("=") for part in given or ()]
+    wrong = [key for key, sign, _ in parts if not sign or not key]
     if wrong:
         raise UsageError(f"{option} {wrong[0]}: it must be like key=value")
-    return {key: value for key, _, value in found}
+    return {key: value for key, _, value in parts}

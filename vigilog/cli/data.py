@@ -272,13 +272,13 @@ def verify(
 ) -> None:
     """Computes everything anew from the base and compares it with all that is kept. Exit status 1 if something differs."""
     with interruptible(), progress() as shown, _opened(data, shown.report) as db:
-        found = db.verify(by)
-    for what in found.checked:
+        verified = db.verify(by)
+    for what in verified.checked:
         print(f"ok    {what}")
-    for problem in found.problems:
+    for problem in verified.problems:
         print(f"WRONG {problem}")
-    print(f"{counted(len(found.checked), 'part')} as they should be, {counted(len(found.problems), 'problem')} (by {found.by})")
-    if not found.fine:
+    print(f"{counted(len(verified.checked), 'part')} as they should be, {counted(len(verified.problems), 'problem')} (by {verified.by})")
+    if not verified.fine:
         raise typer.Exit(1)
 
 
@@ -288,8 +288,8 @@ def status(data: DataFolder, as_json: Annotated[bool, typer.Option("--json", hel
     from vigilog.cli.status import status_text
 
     with _opened(data) as db:
-        found = db.status()
-    print(json.dumps(found.json(), ensure_ascii=False) if as_json else status_text(found))
+        state = db.status()
+    print(json.dumps(state.json(), ensure_ascii=False) if as_json else status_text(state))
 
 
 @app.command(epilog=examples("vigilog refresh ./data phones", "vigilog refresh ./data phones faces"))

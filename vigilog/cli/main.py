@@ -80,12 +80,12 @@ def check(program: ProgramPath) -> None:
     from vigilog.engine.extension import extended
     from vigilog.rewriting.passes import rewrite
 
-    found = checked(program).program
-    extension = extended(found)
+    definitions = checked(program).program
+    extension = extended(definitions)
     for warning in extension.warnings:
-        print(warning.render(found.texts[warning.span.file]), file=sys.stderr)
+        print(warning.render(definitions.texts[warning.span.file]), file=sys.stderr)
     rewrite(extension.ordinary)
-    relations, rules = len(found.relations), len(found.rules)
+    relations, rules = len(definitions.relations), len(definitions.rules)
     print(f"{program}: {counted(relations, 'relation')} and {counted(rules, 'rule')}, no errors")
 
 
@@ -360,12 +360,12 @@ def codegen(
     from vigilog.files.writer import staged
     from vigilog.language.frames.translate import shapes
 
-    found = shapes(checked(program).program)
-    if not found:
+    frames = shapes(checked(program).program)
+    if not frames:
         raise UsageError(f"{program} has no view frames")
     if bigint and lang is Language.python:
         raise UsageError("--bigint is about TypeScript; integers of Python are exact")
-    text = python(found, program.name) if lang is Language.python else typescript(found, program.name, "bigint" if bigint else "number")
+    text = python(frames, program.name) if lang is Language.python else typescript(frames, program.name, "bigint" if bigint else "number")
     if out == "-":
         print(text, end="")
         return

@@ -41,9 +41,9 @@ def main() -> None:
     with suppress(Exception):
         os.nice(19)
         session.ensure_java()
-        with archive.making() as found, tempfile.TemporaryDirectory() as folder:
-            if found is not None:
-                _setting(found[0])
+        with archive.making() as paths, tempfile.TemporaryDirectory() as folder:
+            if paths is not None:
+                _setting(paths[0])
                 with suppress(Exception):
                     _rehearse(Path(folder))
                 process.leave()

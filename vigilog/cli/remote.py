@@ -216,13 +216,13 @@ def violations(place: ProgramFolderOrAddress, facts: ProgramFactsOption = None, 
         if facts is not None:
             raise UsageError("a server has its data; -F goes with a program")
         with connect(place, token) as client:
-            found = client.violations()
+            present = client.violations()
     else:
         with progress() as shown, opened(Path(place), facts, "auto", shown.report) as database:
-            found = database.check()
-    for violation in found:
+            present = database.check()
+    for violation in present:
         print(to_line(violation))
-    if found:
+    if present:
         raise typer.Exit(1)
 
 

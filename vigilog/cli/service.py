@@ -99,15 +99,15 @@ def serve(
 def _limits(given: dict[str, str]) -> Limits:
     from vigilog.service.limits import Limits
 
-    known = {field.name: field.type for field in dataclasses.fields(Limits)}
+    types = {field.name: field.type for field in dataclasses.fields(Limits)}
     values: dict[str, float] = {}
     for name, text in given.items():
-        if name not in known:
-            raise UsageError(f"--limit {name}: there are {', '.join(known)}")
+        if name not in types:
+            raise UsageError(f"--limit {name}: there are {', '.join(types)}")
         try:
-            values[name] = int(text) if known[name] == "int" else float(text)
+            values[name] = int(text) if types[name] == "int" else float(text)
         except ValueError:
-            raise UsageError(f"--limit {name}={text}: {text} is no {'integer' if known[name] == 'int' else 'number'}") from None
+            raise UsageError(f"--limit {name}={text}: {text} is no {'integer' if types[name] == 'int' else 'number'}") from None
         if not 0 < values[name] < float("inf"):
             raise UsageError(f"--limit {name}={text}: a limit is above 0")
     return Limits(**values)  # type: ignore[arg-type]  # each is of its field's type

@@ -12,34 +12,34 @@ from vigilog.folder.status import ON_SPARK, RESIDENT, RelationStatus, Status
 _UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
-def status_text(found: Status) -> str:
+def status_text(state: Status) -> str:
     """The state of a data folder as lines that people read.
 
     >>> print(size(3 * 2**20), age(7_300))
     3.0 MiB 2.0 hours
     """
-    retained = ", ".join(f"{number:,.15g} {what}" for what, number in found.retain.items())
+    retained = ", ".join(f"{number:,.15g} {what}" for what, number in state.retain.items())
     about = [
-        ("folder", found.folder),
-        ("transaction", f"{found.tx} (states from {found.oldest} on can be looked at)"),
-        ("history", f"{found.history}, format {found.format}, program version {found.program}"),
-        ("outbox", f"{counted(found.outbox_changes, 'change')}, {size(found.outbox_bytes)}; retained: {retained}"),
-        ("file", size(found.file_bytes)),
-        ("warehouse", found.warehouse),
-        ("memory", residency(found)),
-        *(("trouble", trouble) for trouble in found.troubles),
+        ("folder", state.folder),
+        ("transaction", f"{state.tx} (states from {state.oldest} on can be looked at)"),
+        ("history", f"{state.history}, format {state.format}, program version {state.program}"),
+        ("outbox", f"{counted(state.outbox_changes, 'change')}, {size(state.outbox_bytes)}; retained: {retained}"),
+        ("file", size(state.file_bytes)),
+        ("warehouse", state.warehouse),
+        ("memory", residency(state)),
+        *(("trouble", trouble) for trouble in state.troubles),
     ]
-    rows = [("relation", "kind", "rows", "where", "snapshot", "kept"), *(_line(relation) for relation in found.relations)]
-    sources = [("source", "kind", "calls", "refresh", "read", "state"), *map(_source, found.sources)] if found.sources else []
+    rows = [("relation", "kind", "rows", "where", "snapshot", "kept"), *(_line(relation) for relation in state.relations)]
+    sources = [("source", "kind", "calls", "refresh", "read", "state"), *map(_source, state.sources)] if state.sources else []
     return "\n".join([*table(about), "", *table(rows), *(["", *table(sources)] if sources else [])])
 
 
-def residency(found: Status) -> str:
+def residency(state: Status) -> str:
     """How much base relations in the file take of what they may take, and what it would take to have the others there."""
-    base = [relation for relation in found.relations if relation.size is not None]
+    base = [relation for relation in state.relations if relation.size is not None]
     taken = sum(relation.size or 0 for relation in base if relation.residency == RESIDENT)
     far = [relation for relation in base if relation.residency == ON_SPARK]
-    text = f"resident base relations take about {size(taken)} of {size(found.memory)}"
+    text = f"resident base relations take about {size(taken)} of {size(state.memory)}"
     if not far:
         return text
     needed = -(-(taken + sum(relation.size or 0 for relation in far)) // 2**20)

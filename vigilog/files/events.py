@@ -125,11 +125,11 @@ def _of_event(place: Place, key: Sequence[int], where: str, line: str) -> Iterat
 
 def _side(place: Place, where: str, event: Mapping[str, Any], side: str, schema: Any) -> dict[str, Any]:
     """A row as one side of an event says it, in the words of JSON lines."""
-    said = event.get(side)
-    if not isinstance(said, dict):
+    row = event.get(side)
+    if not isinstance(row, dict):
         raise DataError(f"{where}: the event does not say the row {side} it", "columns")
     fields = _fields(schema, side)
-    cells = dict(said)
+    cells = dict(row)
     for column, type_ in zip(place.columns, place.types, strict=True):
         if cells.get(column) is not None:
             with _naming(place, where, column):
@@ -139,8 +139,8 @@ def _side(place: Place, where: str, event: Mapping[str, Any], side: str, schema:
 
 def _whole(place: Place, where: str, event: Mapping[str, Any], schema: Any) -> dict[str, Any]:
     """The row before an event, all of it."""
-    said = event.get("before") or {}
-    if not place.skip_nulls and any(said.get(column) is None for column in place.columns if column not in place.lenient):
+    row = event.get("before") or {}
+    if not place.skip_nulls and any(row.get(column) is None for column in place.columns if column not in place.lenient):
         way = f"declare a .key of {place.relation}, or have all of it said (PostgreSQL: ALTER TABLE … REPLICA IDENTITY FULL)"
         raise DataError(f"{where}: the event does not say the whole row before it; {way}", "columns")
     return _side(place, where, event, "before", schema)

@@ -40,11 +40,11 @@ class Rows:
         return self._before
 
     def __iter__(self) -> Iterator[Row]:
-        place, found = self.place, files(self.place)
-        _ensure_no_folders(place, found)
-        sizes = [_size(path) for path in found]
+        place, paths = self.place, files(self.place)
+        _ensure_no_folders(place, paths)
+        sizes = [_size(path) for path in paths]
         self.size, self._before = sum(sizes), 0
-        for path, size in zip(found, sizes, strict=True):
+        for path, size in zip(paths, sizes, strict=True):
             with opened(place, path) as self._file:
                 yield from TEXTS[place.format](place, path, self._file)
             self._file = None
@@ -63,8 +63,8 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _ensure_no_folders(place: Place, found: list[Path]) -> None:
-    if not found and any(inner.is_dir() for inner in place.path.iterdir() if inner.name[0] not in "._"):
+def _ensure_no_folders(place: Place, paths: list[Path]) -> None:
+    if not paths and any(inner.is_dir() for inner in place.path.iterdir() if inner.name[0] not in "._"):
         raise DataError(
             f"{place.path}: has folders and no files for {place.relation}; text is read from the files of one folder", "unreadable"
         )
@@ -130,11 +130,11 @@ def ensure_closed(place: Place) -> None:
 
 def orders(place: Place) -> dict[Order, list[Path]]:
     """The files of a text source by the order in which they have the relation's columns."""
-    found: dict[Order, list[Path]] = {}
+    by_order: dict[Order, list[Path]] = {}
     for path in files(place):
         with opened(place, path) as file:
-            found.setdefault(order_of(place, path, file), []).append(path)
-    return found
+            by_order.setdefault(order_of(place, path, file), []).append(path)
+    return by_order
 
 
 def order_of(place: Place, source: Path | str, lines: Iterable[str]) -> Order:
@@ -155,9 +155,9 @@ def _take_header(place: Place, source: Path | str, records: Iterator[Record]) ->
 def _named_order(place: Place, header: Sequence[str], where: str) -> Order:
     """Where a header has the relation's columns. Neither case counts nor what cannot stand in a name: `Order ID` is order_id."""
     for spelled in (str, _folded):
-        wanted, found = [spelled(name) for name in place.fields], [spelled(name) for name in header]
-        if sorted(found) == sorted(set(wanted)):
-            return tuple(found.index(spelled(name)) for name in place.columns)
+        wanted, given = [spelled(name) for name in place.fields], [spelled(name) for name in header]
+        if sorted(given) == sorted(set(wanted)):
+            return tuple(given.index(spelled(name)) for name in place.columns)
     shown = ", ".join(name if name.isprintable() else repr(name) for name in header)[:200]
     columns = ", ".join(place.fields)
     strange = len(header) == len(place.fields) and not {*map(_folded, header)} & {*map(_folded, place.fields)}
@@ -187,8 +187,8 @@ def _records(place: Place, source: Path | str, lines: Iterable[str]) -> Iterator
             if fields:
                 yield reader.line_num, fields
     except csv.Error as reason:
-        known = {"new-line": "a CR stands outside quotes", "unexpected end": "a quote before this is never closed"}
-        what = next((told for mark, told in known.items() if mark in str(reason)), reason)
+        causes = {"new-line": "a CR stands outside quotes", "unexpected end": "a quote before this is never closed"}
+        what = next((told for mark, told in causes.items() if mark in str(reason)), reason)
         raise DataError(f"{source}:{reader.line_num}: {what}", "columns") from None
 
 
@@ -226,8 +226,8 @@ def _other_width(place: Place, path: Path, number: int, fields: list[str]) -> li
         return []
     columns = ", ".join(place.fields)
     wanted = f"{len(place.fields)} ({columns})" if columns else f"none (a line {NULLARY} if it holds)"
-    found = counted(len(fields), "column")
-    raise DataError(f"{path}:{number}: has {found}, but {place.relation} has {wanted}{_separated(place, fields)}", "columns")
+    width = counted(len(fields), "column")
+    raise DataError(f"{path}:{number}: has {width}, but {place.relation} has {wanted}{_separated(place, fields)}", "columns")
 
 
 def _separated(place: Place, fields: Sequence[str]) -> str:

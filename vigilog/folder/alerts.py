@@ -44,25 +44,25 @@ class AlertNotes:
 
     def waiting(self) -> dict[Key, Waiting]:
         """What waits, as it was written; what belongs to another program is left out."""
-        found: dict[Key, Waiting] = {}
+        waiting: dict[Key, Waiting] = {}
         self.check()
-        for name, since, said in self.connection.execute("SELECT alert, at, said FROM vigilog_alerts WHERE kind = ?", (WAITING,)):
+        for name, since, text in self.connection.execute("SELECT alert, at, said FROM vigilog_alerts WHERE kind = ?", (WAITING,)):
             if name in self.alerts:
-                report = self._report(name, json.loads(said))
-                found[name, self.key_of(name, report.row)] = Waiting(report, since)
-        return found
+                report = self._report(name, json.loads(text))
+                waiting[name, self.key_of(name, report.row)] = Waiting(report, since)
+        return waiting
 
     def redefine(self, program: Program, alerts: Iterable[Alert]) -> None:
         """Another program comes: what is noted of alerts that it has not, or on other columns or by another key, is forgotten."""
-        known = {(alert.name, alert.relation, alert.key, program.relations[alert.relation].types) for alert in alerts}
+        defined = {(alert.name, alert.relation, alert.key, program.relations[alert.relation].types) for alert in alerts}
         for alert in self.alerts.values():
-            if (alert.name, alert.relation, alert.key, self._types(alert.name)) not in known:
+            if (alert.name, alert.relation, alert.key, self._types(alert.name)) not in defined:
                 self.connection.execute("DELETE FROM vigilog_alerts WHERE alert = ?", (alert.name,))
 
     def check(self) -> None:
         """Raises DataError if what is noted is not what was written."""
-        for *values, known in self.connection.execute("SELECT kind, alert, key, at, said, sum FROM vigilog_alerts"):
-            if _sum(*values) != known:
+        for *values, checksum in self.connection.execute("SELECT kind, alert, key, at, said, sum FROM vigilog_alerts"):
+            if _sum(*values) != checksum:
                 raise DataError(f"what is noted of the alert {values[1]} is damaged; restore a backup (vigilog restore)", "damaged")
 
     def ack(self, name: str, row: Sequence[Any], at: float, reported: Callable[[Alert, Row], bool]) -> Row:
@@ -86,8 +86,8 @@ class AlertNotes:
 
     def stamped(self, reports: Sequence[Report], at: float) -> list[Report]:
         """Reports with the time, and whether somebody has seen their keys."""
-        known = self.connection.execute("SELECT alert, key FROM vigilog_alerts WHERE kind = ?", (SEEN,)).fetchall()
-        seen = {(name, key) for name, key in known}
+        rows = self.connection.execute("SELECT alert, key FROM vigilog_alerts WHERE kind = ?", (SEEN,)).fetchall()
+        seen = {(name, key) for name, key in rows}
         keys = [(one.alert, self._key(one.alert, self.key_of(one.alert, one.row))) if seen else None for one in reports]
         return [replace(one, at=at, seen=key in seen) for one, key in zip(reports, keys, strict=True)]
 
@@ -102,21 +102,21 @@ class AlertNotes:
         cells = [types[place].to_json(cell) for place, cell in zip(self.alerts[name].key, key, strict=True)] if name in self.alerts else []
         return json.dumps(cells, ensure_ascii=False)
 
-    def _note(self, kind: str, name: str, key: str, at: float, said: Mapping[str, Any]) -> None:
-        values = (kind, name, key, at, json.dumps(said, ensure_ascii=False))
+    def _note(self, kind: str, name: str, key: str, at: float, content: Mapping[str, Any]) -> None:
+        values = (kind, name, key, at, json.dumps(content, ensure_ascii=False))
         self.connection.execute("INSERT OR REPLACE INTO vigilog_alerts VALUES (?, ?, ?, ?, ?, ?)", (*values, _sum(*values)))
 
     def _forget(self, kind: str, name: str, key: str) -> None:
         self.connection.execute("DELETE FROM vigilog_alerts WHERE kind = ? AND alert = ? AND key = ?", (kind, name, key))
 
-    def _report(self, name: str, said: Mapping[str, Any]) -> Report:
+    def _report(self, name: str, fields: Mapping[str, Any]) -> Report:
         types = self._types(name)
 
         def row(cells: Sequence[Any]) -> Row:
             return rows_from_json(types, [cells])[0] if types else ()
 
-        rows = {part: row(said[part]) for part in ("row", "old") if part in said}
-        return Report(**{**said, **rows})
+        rows = {part: row(fields[part]) for part in ("row", "old") if part in fields}
+        return Report(**{**fields, **rows})
 
 
 def _sum(*values: Any) -> int:

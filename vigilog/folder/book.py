@@ -93,13 +93,13 @@ class Book:
 
     def position(self, name: str) -> Any:
         """How far a source has been read; None at the beginning."""
-        found = self.file.connection.execute("SELECT position FROM vigilog_sources WHERE name = ?", (name,)).fetchone()
-        return json.loads(found[0]) if found else None
+        row = self.file.connection.execute("SELECT position FROM vigilog_sources WHERE name = ?", (name,)).fetchone()
+        return json.loads(row[0]) if row else None
 
     def answered(self, request: str) -> int | None:
         """The transaction that a request with this key became, if it was made before."""
-        found = self.file.connection.execute("SELECT tx FROM vigilog_requests WHERE key = ?", (request,)).fetchone()
-        return int(found[0]) if found else None
+        row = self.file.connection.execute("SELECT tx FROM vigilog_requests WHERE key = ?", (request,)).fetchone()
+        return int(row[0]) if row else None
 
     # -- rows, said and read
 
@@ -107,23 +107,23 @@ class Book:
         """A change as an entry says it; what is `lost` may have been declared in another way."""
         if not isinstance(delta, Delta):
             return dict(delta.written())
-        said = {}
+        change = {}
         plus, minus = delta.ordered
         if plus:
-            said["plus"] = self._said(self.program.relations[relation], plus)
+            change["plus"] = self._said(self.program.relations[relation], plus)
         if minus:
-            said["minus"] = self._said(lost or self.program.relations[relation], minus)
-        return said
+            change["minus"] = self._said(lost or self.program.relations[relation], minus)
+        return change
 
     def _said(self, declaration: Declaration, rows: list[Row]) -> Any:
         if len(rows) >= MANY_ROWS and ARROW.installed:
             return self.segments.write(declaration.relation, declaration.columns, declaration.types, rows)
         return json_rows(declaration.types, rows)
 
-    def delta(self, relation: str, said: ChangeEntry, tx: int | None = None) -> Delta:
+    def delta(self, relation: str, change: ChangeEntry, tx: int | None = None) -> Delta:
         """The rows of what was said; in a transaction of the past, in the words of the program then."""
         gained, lost = (self.program, self.program) if tx is None else self._words(tx)
-        plus, minus = said.get("plus", []), said.get("minus", [])
+        plus, minus = change.get("plus", []), change.get("minus", [])
         return Delta(
             self._rows(gained.relations[relation], plus) if plus else frozenset(),
             self._rows(lost.relations[relation], minus) if minus else frozenset(),
@@ -151,32 +151,32 @@ class Book:
             since = last + 1
         return 0
 
-    def _rows(self, declaration: Declaration, said: Any) -> frozenset[Row]:
+    def _rows(self, declaration: Declaration, part: Any) -> frozenset[Row]:
         relation, types = declaration.relation, declaration.types
-        if isinstance(said, dict):
-            if "location" in said and said["rows"] > MOST_ROWS:
+        if isinstance(part, dict):
+            if "location" in part and part["rows"] > MOST_ROWS:
                 raise DataError(
-                    f"{said['rows']} rows of {relation} are in {said['location']} of the warehouse, more than are read at once ({MOST_ROWS}); db.frame gives {relation} as of now, a sink delivers its changes",
+                    f"{part['rows']} rows of {relation} are in {part['location']} of the warehouse, more than are read at once ({MOST_ROWS}); db.frame gives {relation} as of now, a sink delivers its changes",
                     "large",
                 )
-            if "location" in said:
-                return frozenset(self.far(types, said["location"]))
-            return frozenset(self.segments.read(said, types))
-        return frozenset(rows_from_json(types, said))
+            if "location" in part:
+                return frozenset(self.far(types, part["location"]))
+            return frozenset(self.segments.read(part, types))
+        return frozenset(rows_from_json(types, part))
 
     def since(self, tx: int, relations: Collection[str] | None = None) -> dict[str, Delta]:
         """The net changes of base relations, all or some, after a transaction."""
-        found: dict[str, Delta] = {}
+        deltas: dict[str, Delta] = {}
         for entry in self.log.entries(tx):
-            for relation, said in entry.changes.items():
+            for relation, change in entry.changes.items():
                 if relation in self.program.relations and (relations is None or relation in relations):
-                    found[relation] = found.get(relation, Delta()).then(self.delta(relation, said))
-        return found
+                    deltas[relation] = deltas.get(relation, Delta()).then(self.delta(relation, change))
+        return deltas
 
     def changed(self, tx: int) -> int:
         """How many rows of base relations a transaction has changed."""
         entry = next(iter(self.log.entries(tx - 1)))
-        return sum(sum(size(said)) for said in entry.changes.values())
+        return sum(sum(size(change)) for change in entry.changes.values())
 
     # -- retention
 
@@ -199,7 +199,7 @@ class Book:
         until = min([until, *(snapshots[name] for name in large if name in snapshots)])
         if until > self.log.first:
             try:
-                parts = [part for said in self.log.said(until) for part in said.values() if isinstance(part, dict)]
+                parts = [part for change in self.log.said(until) for part in change.values() if isinstance(part, dict)]
                 connection.execute("BEGIN IMMEDIATE")
                 self.log.forget(until)
                 connection.execute("DELETE FROM vigilog_requests WHERE tx <= ?", (min(until, self.last - KNOWN_REQUESTS),))
@@ -221,7 +221,7 @@ class Book:
 
     def named(self, kind: str) -> set[str]:
         """The segments, or the locations in the warehouse, that entries name."""
-        parts = (part for said in self.log.said(self.last) for part in said.values())
+        parts = (part for change in self.log.said(self.last) for part in change.values())
         return {part[kind] for part in parts if isinstance(part, dict) and kind in part}
 
 

@@ -84,7 +84,7 @@ def _without_frame(program: Program, name: str) -> Program:
     try:
         return check(left).program
     except ProgramError as trouble:
-        reading = "; ".join(f"{found.span}: {found.message}" for found in trouble.findings)
+        reading = "; ".join(f"{finding.span}: {finding.message}" for finding in trouble.findings)
         raise DataError(f"{name} is needed: {reading}", "needed") from None
 
 

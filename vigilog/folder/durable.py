@@ -122,38 +122,38 @@ class Durable(FileDatabase):
         self.timer.start()
 
     def _open(self, program: Program | None, facts: Facts, settings: Mapping[str, Any], *, define: bool) -> None:
-        known, written = self.kept_program()
-        text, places = kept(program) if program else (known, written)
-        if known and known != text and not define:
-            shown = changed_statements(known, text)
+        stored, written = self.kept_program()
+        text, places = kept(program) if program else (stored, written)
+        if stored and stored != text and not define:
+            shown = changed_statements(stored, text)
             raise DataError(
                 f"{self.folder} has another program; to change its definitions, say so (define=True, --define):\n{shown}", "program-changed"
             )
-        if known and facts:
+        if stored and facts:
             raise DataError(f"{self.folder} has data already; load more into it instead", "facts")
-        if not known and program is None:
+        if not stored and program is None:
             raise DataError(f"{self.folder} has no program yet (make it with: vigilog init PROGRAM --data {self.folder})", "no-data")
-        current = read_again(known, written) if known and known != text else read_again(text, places or written)
+        current = read_again(stored, written) if stored and stored != text else read_again(text, places or written)
         with self.writing():
             for name, value in settings.items():
                 if value is not None:
                     self.file.put(name, self._own_warehouse(value) if name == "warehouse" else value)
-            if not known:
+            if not stored:
                 self.write_program(current)
                 self.file.put("given", json.dumps(sorted(facts)))
-            elif known == text and places not in ("", written):
+            elif stored == text and places not in ("", written):
                 self.move_program(current)
             self.store = Large(self, self.file.get("warehouse", default_warehouse(self.folder)), budget_of(self.file.get("memory", SHARE)))
             strategy = self.file.get("strategy", "auto")
             self.overruns = 0 if strategy == "auto" else None
             made = self.compile(current)
-            self.build(made, self._first_rows(made, facts), first=not known)
-            if not known:
+            self.build(made, self._first_rows(made, facts), first=not stored)
+            if not stored:
                 check_keys(self.program, self.base, self.store.unique)
-        if not known:
+        if not stored:
             self.warnings = self._violated(self.conditions.enforced)
-        elif known != text:
-            self.redefined = changed_statements(known, text)
+        elif stored != text:
+            self.redefined = changed_statements(stored, text)
             self.redefinition = self._redefine(read_again(text, places))
 
     def _own_warehouse(self, stated: str) -> str:
@@ -168,24 +168,24 @@ class Durable(FileDatabase):
 
     def _first_rows(self, made: Compiled, facts: Facts) -> dict[str, Iterable[Row]]:
         """What a new database begins with; what is too large to be resident is written as a snapshot instead."""
-        found: dict[str, Iterable[Row]] = {}
+        relations: dict[str, Iterable[Row]] = {}
         look(facts.values())
         places = []
         for name, source in facts.items():
             if not isinstance(source, Place) or choose("auto", [source]).engine != "spark":
-                found[name] = read(source)
+                relations[name] = read(source)
             else:
                 places.append(source)
         if not places:
-            return found
-        counted = {name: size(made.program.relations[name].types, len(rows)) for name, rows in found.items() if isinstance(rows, Sized)}
+            return relations
+        counted = {name: size(made.program.relations[name].types, len(rows)) for name, rows in relations.items() if isinstance(rows, Sized)}
         for name, rows in self.store.begin(made, places, counted).items():
             if isinstance(rows, Written):
                 self.store.keep(name, rows, 0)
                 self.large |= {name}
             else:
-                found[name] = rows
-        return found
+                relations[name] = rows
+        return relations
 
     # -- transactions
 
@@ -240,8 +240,8 @@ class Durable(FileDatabase):
         if (held := self.waiting.get((alert.name, key))) is not None:
             return held.report.state == CEASED
         attributes = self.plain.relations[alert.relation].attributes
-        known = dict(zip(alert.key, key, strict=True))
-        args = (Constant(known[place], column.type) if place in known else Wildcard(column.type) for place, column in enumerate(attributes))
+        bound = dict(zip(alert.key, key, strict=True))
+        args = (Constant(bound[place], column.type) if place in bound else Wildcard(column.type) for place, column in enumerate(attributes))
         return bool(self.views.answers(goal_of_body(self.plain, (Atom(alert.relation, tuple(args)),), ())))
 
     # -- definitions
@@ -376,10 +376,10 @@ class Durable(FileDatabase):
         """The relations that a goal asks for: those of the program, not the views of what others follow."""
         if relation := self.beside(goal):
             return {relation}
-        found = {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
-        if strange := sorted(found & self.queries.names):
+        relations = {atom.relation for atom, _ in atoms(parse_goal(self.program, goal).rule.body)}
+        if strange := sorted(relations & self.queries.names):
             raise DataError(f"there is no relation {strange[0]}", "unknown-relation")
-        return found
+        return relations
 
     def reads_of(self, view: str) -> set[str]:
         """The relations that one must be allowed to read to see a view: itself, or those that a query which is followed asks for."""
@@ -458,27 +458,27 @@ class Durable(FileDatabase):
                 raise DataError(f"changes after {since} are not all retained: the oldest are after {self.book.log.first}", "gap")
             if since > self.tx:
                 raise DataError(f"there is no transaction {since} yet: the last is {self.tx}", "future")
-            found, book, queries = list(self.book.log.changes(since, until)), self.book, self.queries.names
-        for tx, view, said in found:
+            changes, book, queries = list(self.book.log.changes(since, until)), self.book, self.queries.names
+        for tx, view, change in changes:
             if view not in queries and book.knew(view, tx):  # of queries that are not followed any more nothing is known
-                yield tx, view, book.delta(view, said, tx)
+                yield tx, view, book.delta(view, change, tx)
 
     def reports(self, since: int, until: int | None = None, alerts: Iterable[str] | None = None) -> list[tuple[int, dict[str, Any]]]:
         """What alerts, all or some, reported after a transaction, in order, each with its transaction."""
         with self.lock, damage(self.file.path):
             names = [alert.name for alert in self.conditions.alerts] if alerts is None else alerts
-            said = self.book.log.changes(since, until, [ALERT + name for name in names]) if names else ()
-            return [(tx, json.loads(found[-1])) for tx, _, entry in said for found in entry["plus"]]
+            changes = self.book.log.changes(since, until, [ALERT + name for name in names]) if names else ()
+            return [(tx, json.loads(row[-1])) for tx, _, entry in changes for row in entry["plus"]]
 
     keeps_changes = True
 
     def changes_of(self, view: str, since: int, until: int | None = None) -> list[ViewChange]:
         return [ViewChange(tx, delta) for tx, name, delta in self.changes(since, until) if name == view]
 
-    def segment(self, view: str, said: Mapping[str, Any]) -> Iterable[Row]:
+    def segment(self, view: str, part: Mapping[str, Any]) -> Iterable[Row]:
         """The rows of a change that are not in the outbox itself, but in what it names."""
         types = self.program.relations[view].types
-        return self.store.rows(types, said["location"]) if "location" in said else self.book.segments.read(dict(said), types)
+        return self.store.rows(types, part["location"]) if "location" in part else self.book.segments.read(dict(part), types)
 
     # -- large data
 
@@ -533,10 +533,10 @@ class Durable(FileDatabase):
             large = not self.large.isdisjoint([relation, *(part.relation for part in places)])
             if large or (len(places) == 1 and choose("auto", [place], large=SMALL_FILE).engine == "spark"):
                 return self._change_by_spark(relation, places, way, kind)
-            found = {part.relation: set(Watch(report=self.report, doing=f"reading {part.relation}").counted(read(part))) for part in places}
+            sets = {part.relation: set(Watch(report=self.report, doing=f"reading {part.relation}").counted(read(part))) for part in places}
             if way == "delete_key":
-                return self.take({way: {relation: list(found[place.relation])}}, kind=kind)
-            rows = {name: list(some) for name, some in found.items()}
+                return self.take({way: {relation: list(sets[place.relation])}}, kind=kind)
+            rows = {name: list(some) for name, some in sets.items()}
             if way == "upsert":
                 key = self.program.keys[relation]
                 told = [tuple(row[column] for column in key) for row in rows[relation]]  # a column that is null now was not, perhaps
@@ -544,7 +544,7 @@ class Durable(FileDatabase):
                 return self.take(
                     {"upsert": {relation: rows[relation]}, "delete_key": dict.fromkeys(others, told), "insert": others}, kind=kind
                 )
-            gone = {name: list(self.rows(name) - some) for name, some in found.items()} if way == "equal" else {}
+            gone = {name: list(self.rows(name) - some) for name, some in sets.items()} if way == "equal" else {}
             return self.take({"delete": gone, "insert": rows}, kind=kind)
 
     def _change_by_spark(self, relation: str, places: Sequence[Place], way: LoadMode, kind: str) -> Outcome:
@@ -625,8 +625,8 @@ class Durable(FileDatabase):
         with self.lock, damage(self.file.path):
             declaration = self.program.relations[name]
             if self.store.is_far(name):
-                found = self.store.table(self.homes.get(name, name))
-                return found.rename_columns(declaration.columns) if declaration.columns else found
+                table = self.store.table(self.homes.get(name, name))
+                return table.rename_columns(declaration.columns) if declaration.columns else table
             return to_arrow(declaration.columns, declaration.types, self.view(name) if name in self.program.outputs else self.rows(name))
 
     def compact(self, relations: Iterable[str] | None = None) -> dict[str, int]:

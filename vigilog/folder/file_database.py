@@ -83,8 +83,8 @@ class FileDatabase(Database):
         """The program as it is printed, and where it was written (`language/written.py`)."""
         latest = "SELECT text, written, sum FROM vigilog_programs ORDER BY version DESC LIMIT 1"
         with self.lock:
-            text, places, known = self.file.connection.execute(latest).fetchone() or ("", "", 0)
-        if _sum(text, places) != known:
+            text, places, checksum = self.file.connection.execute(latest).fetchone() or ("", "", 0)
+        if _sum(text, places) != checksum:
             raise DataError(f"the program in {self.file.path} is damaged; restore a backup (vigilog restore)", "damaged")
         return text, places
 

@@ -33,8 +33,8 @@ def subscribed(
         else:
             first = list(_past(db, since))
     for tx, deltas in first:
-        if (found := kept.answer(tx, deltas, whole=since is None)) is not None:
-            yield found
+        if (answer := kept.answer(tx, deltas, whole=since is None)) is not None:
+            yield answer
     if once or not isinstance(db, Durable):
         return
     followed = [db.stream(relation) for relation in streams(db.program)]
@@ -43,8 +43,8 @@ def subscribed(
             outcome = news.get(timeout=LOOK)
         except Empty:
             continue
-        if (found := kept.answer(outcome.tx, outcome.deltas)) is not None:
-            yield found
+        if (answer := kept.answer(outcome.tx, outcome.deltas)) is not None:
+            yield answer
     for stream in followed:
         if stream.error:
             raise stream.error

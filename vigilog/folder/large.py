@@ -142,10 +142,8 @@ class Large:
 
     def snapshot(self, relation: str) -> tuple[Written, int] | None:
         """The newest snapshot of a base relation, and the transaction it was taken at."""
-        found = self.db.file.connection.execute(
-            "SELECT location, rows, tx FROM vigilog_snapshots WHERE relation = ?", (relation,)
-        ).fetchone()
-        return found and (Written(self.located(found[0]), found[1]), found[2])
+        row = self.db.file.connection.execute("SELECT location, rows, tx FROM vigilog_snapshots WHERE relation = ?", (relation,)).fetchone()
+        return row and (Written(self.located(row[0]), row[1]), row[2])
 
     def keep(self, relation: str, written: Written, tx: int) -> None:
         """Notes a snapshot, inside a transaction of the file."""
@@ -188,11 +186,11 @@ class Large:
             before = self.spooled.get(relation, ())[-1:]  # frames that were given away may still read it
             self.spooled[relation] = (*before, spool(columns, types, self.db.views.rows(home)))
             return TailedSnapshot(self.spooled[relation][-1], Delta())
-        found = self.snapshot(relation)
-        assert found is not None, "what is not resident has a snapshot"
-        tail = self.db.book.since(found[1], [relation]).get(relation, Delta())
+        snapshot = self.snapshot(relation)
+        assert snapshot is not None, "what is not resident has a snapshot"
+        tail = self.db.book.since(snapshot[1], [relation]).get(relation, Delta())
         self.grown[relation] = len(tail.plus) + len(tail.minus)
-        return TailedSnapshot(found[0], tail)
+        return TailedSnapshot(snapshot[0], tail)
 
     def beginning(self, made: Compiled, outputs: Sequence[str], queries: Sequence[str] = (), *, stored: bool = True) -> Beginning:
         """Spark's part of the views, from what there is now; of what is to be stored there, all or nothing is."""
@@ -221,8 +219,8 @@ class Large:
         with closing(self._bulk()) as bulk:
             for name in relations:
                 home, before = self.db.homes[name], self.snapshot(name)
-                found = bulk.load(home, self.source(name))
-                written = bulk.write(home, found.exact, self.warehouse, f"snapshot-{self.db.tx}", found.rows, self.order(name))
+                snapshot = bulk.load(home, self.source(name))
+                written = bulk.write(home, snapshot.exact, self.warehouse, f"snapshot-{self.db.tx}", snapshot.rows, self.order(name))
                 with self.db.writing():
                     self.keep(name, written, self.db.tx)
                 done[name] = written.rows
@@ -245,15 +243,15 @@ class Large:
         out = rows.keys() - large - fitting(sizes | {name: anew[name] for name in rows.keys() - large}, self.memory)
         back = rows.keys() & large & fitting(sizes | anew, self.memory // 2)
         if out or back:
-            found = {name: self._snapshot_rows(name) for name in back}
+            coming = {name: self._snapshot_rows(name) for name in back}
             with self.db.swapping():
-                self.db.move((large | out) - back, found)
+                self.db.move((large | out) - back, coming)
 
     def _snapshot_rows(self, relation: str) -> Iterable[Row]:
         """The rows of a relation whose snapshot was just taken, few at a time."""
-        found = self.snapshot(relation)
-        assert found is not None, "it was just taken"
-        return read_rows(self.db.program.relations[relation].types, found[0].location)
+        snapshot = self.snapshot(relation)
+        assert snapshot is not None, "it was just taken"
+        return read_rows(self.db.program.relations[relation].types, snapshot[0].location)
 
     def compact_if_due(self, changes: Mapping[str, Delta]) -> None:
         """Takes a new snapshot of relations whose tail has grown long, and of those that have outgrown the budget."""
@@ -290,8 +288,8 @@ class Large:
         for location in [location for kind in ("plus", "minus", "load") for location in folders(self.warehouse, "*", kind)]:
             if location.removeprefix(f"{self.root}/") not in named:
                 remove(location)
-        known = {location.removeprefix(f"{self.root}/").split("/")[0] for location in folders(self.warehouse, "*", "snapshot")}
-        for relation in () if self.looking else known - {*self.db.homes.values()}:
+        relations = {location.removeprefix(f"{self.root}/").split("/")[0] for location in folders(self.warehouse, "*", "snapshot")}
+        for relation in () if self.looking else relations - {*self.db.homes.values()}:
             for location in folders(self.warehouse, relation, "snapshot"):
                 remove(location)
 
@@ -311,15 +309,15 @@ class Large:
             return dict(here)
         with closing(self._bulk(made)) as bulk:
             loaded = {place.relation: bulk.load(made.homes[place.relation], place) for place in places if not counted[place.relation]}
-            counted |= {name: found.rows for name, found in loaded.items()}
+            counted |= {name: snapshot.rows for name, snapshot in loaded.items()}
             resident = self._resident(places, counted, others)
             begun: dict[str, Iterable[Row] | Written] = {}
             for place in places:
                 name, home, rows = place.relation, made.homes[place.relation], counted[place.relation]
-                stays, found = name in resident, loaded.get(name)
+                stays, snapshot = name in resident, loaded.get(name)
                 if stays and name in here:
                     begun[name] = here[name]
-                elif found is None:
+                elif snapshot is None:
                     columns = bulk.frames.layout.columns[home]
                     key = () if stays else tuple(columns[column] for column in made.program.keys.get(name, ()))
                     what = "load" if stays else "snapshot-0"
@@ -328,12 +326,12 @@ class Large:
                     self.unique |= {name: made.program.keys[name]} if unique and name not in made.stated else {}
                     begun[name] = _passing(place.types, written) if stays else written
                 elif stays and rows <= MOST_ROWS:
-                    begun[name] = bulk.sorted(home, found)
+                    begun[name] = bulk.sorted(home, snapshot)
                 elif stays:
-                    begun[name] = _passing(place.types, bulk.write(home, bulk.ordered(home, found), self.warehouse, "load", rows))
+                    begun[name] = _passing(place.types, bulk.write(home, bulk.ordered(home, snapshot), self.warehouse, "load", rows))
                 else:
                     order = order_of_rows(made.plain, home, made.program.keys.get(name, ()))
-                    begun[name] = bulk.write(home, found.exact, self.warehouse, "snapshot-0", rows, order)
+                    begun[name] = bulk.write(home, snapshot.exact, self.warehouse, "snapshot-0", rows, order)
             return begun
 
     def _resident(self, places: Sequence[Place], counted: Mapping[str, int], others: Mapping[str, int]) -> frozenset[str]:
@@ -407,11 +405,11 @@ class Large:
 
     def rows_of(self, relation: str) -> int:
         """How many rows a base relation has."""
-        found = self.snapshot(relation) if relation in self.db.large else None
-        if found is None:
+        snapshot = self.snapshot(relation) if relation in self.db.large else None
+        if snapshot is None:
             return self.db.kept_rows(self.db.homes[relation])
-        tail = self.db.book.since(found[1], [relation]).get(relation, Delta())
-        return found[0].rows + len(tail.plus) - len(tail.minus)
+        tail = self.db.book.since(snapshot[1], [relation]).get(relation, Delta())
+        return snapshot[0].rows + len(tail.plus) - len(tail.minus)
 
     @surviving()
     def some(self, relation: str, most: int) -> Iterable[Row]:
@@ -447,8 +445,8 @@ class Large:
 
     def part(self, relation: str, *parts: tuple[Bulk, Difference]) -> Part:
         """A change as its rows, if they are few, and otherwise as where they are."""
-        found = SparkDelta(self, relation, parts)
-        return found.here() if found.rows <= FEW_ROWS else found
+        delta = SparkDelta(self, relation, parts)
+        return delta.here() if delta.rows <= FEW_ROWS else delta
 
     def check_key(self, bulk: Bulk, relation: str, after: DataFrame) -> None:
         columns = [self.db.program.relations[relation].columns[column] for column in self.db.program.keys[relation]]
@@ -493,11 +491,11 @@ class Large:
         """How many rows a snapshot has, read to its end, and in how many it differs from the rows it should have, if these are given."""
         from vigilog.executors.spark.stored import TailedSnapshot
 
-        found = self.snapshot(relation)
-        assert found is not None, "there is one"
+        newest = self.snapshot(relation)
+        assert newest is not None, "there is one"
         home = self.db.homes[relation]
         with closing(self._bulk()) as bulk:
-            snapshot = bulk.load(home, TailedSnapshot(found[0], Delta()))
+            snapshot = bulk.load(home, TailedSnapshot(newest[0], Delta()))
             if rows is None:
                 return bulk.count(snapshot.exact), 0
             read = snapshot.collect()

@@ -37,7 +37,7 @@ def views_json(db: Durable, deltas: dict[str, Delta]) -> dict[str, Any]:
 
 def definition_json(db: Durable, deltas: dict[str, Delta]) -> dict[str, Any]:
     """What the last transaction, a change of definitions, did to views; of what stayed on Spark, where it is, as the log has it."""
-    far = {view: dict(said) for _, view, said in db.book.log.changes(db.tx - 1, db.tx) if view in db.outputs and view not in deltas}
+    far = {view: dict(change) for _, view, change in db.book.log.changes(db.tx - 1, db.tx) if view in db.outputs and view not in deltas}
     return {"tx": db.tx, "views": views_json(db, deltas) | far}
 
 
@@ -49,9 +49,9 @@ def logged(db: Durable, since: int | None = None) -> Iterator[dict[str, Any]]:
     if since > db.tx:
         raise DataError(f"there is no transaction {since} yet: the last is {db.tx}", "future")
     for entry in db.book.log.entries(since):
-        views = {view: said for _, view, said in db.book.log.changes(entry.tx - 1, entry.tx)}
+        views = {view: change for _, view, change in db.book.log.changes(entry.tx - 1, entry.tx)}
         alerts = db.reports(entry.tx - 1, entry.tx)
         at = datetime.fromtimestamp(entry.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         yield {"tx": entry.tx, "at": at, "kind": entry.kind, "base": dict(entry.changes), "views": views} | (
-            {"alerts": [said for _, said in alerts]} if alerts else {}
+            {"alerts": [report for _, report in alerts]} if alerts else {}
         )

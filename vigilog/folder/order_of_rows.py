@@ -49,11 +49,11 @@ def _is_ordered(type_: Type) -> bool:
 
 def _asked(rule: Rule, relation: str) -> list[int]:
     """The columns of a relation's atoms in a rule whose values other literals say, too."""
-    found = [atom for atom, _ in atoms(rule.body)]
-    often = Counter(name for atom in found for name in _names(atom))
+    body = [atom for atom, _ in atoms(rule.body)]
+    often = Counter(name for atom in body for name in _names(atom))
     return [
         column
-        for atom in found
+        for atom in body
         if atom.relation == relation
         for column, arg in enumerate(atom.args)
         if isinstance(arg, Constant) or (isinstance(arg, Variable) and often[arg.name] > 1)

@@ -34,9 +34,9 @@ def remembered(db: Durable, owner: str) -> dict[str, Remembered]:
     return {name: Remembered(spec, tx if history == db.file.history else None) for name, spec, tx, history in rows}
 
 
-def begin(db: Durable, key: Key, found: Remembered) -> None:
+def begin(db: Durable, key: Key, position: Remembered) -> None:
     """A named subscription has begun: one that followed the same before is where it was."""
-    row = *key, found.spec, db.file.history, found.tx, time.time()
+    row = *key, position.spec, db.file.history, position.tx, time.time()
     with db.lock, damage(db.file.path), db.writing():
         db.file.connection.execute(
             "INSERT INTO vigilog_subscriptions VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
@@ -46,7 +46,7 @@ def begin(db: Durable, key: Key, found: Remembered) -> None:
 
 
 def remember(db: Durable, positions: Mapping[Key, Remembered]) -> None:
-    rows = [(owner, name, found.spec, db.file.history, found.tx, time.time()) for (owner, name), found in positions.items()]
+    rows = [(owner, name, position.spec, db.file.history, position.tx, time.time()) for (owner, name), position in positions.items()]
     with db.lock, damage(db.file.path), db.writing():
         db.file.connection.executemany("INSERT OR REPLACE INTO vigilog_subscriptions VALUES (?, ?, ?, ?, ?, ?)", rows)
 

@@ -76,8 +76,8 @@ class Queries:
     def known(self) -> dict[str, QueryVersion]:
         """The text of each query's view, and the transaction since which it is followed."""
         with self.db.lock:
-            said = self.db.file.get("queries", "{}")
-            return {name: (text, since) for name, (text, since) in json.loads(said).items()} | self.tried
+            stored = self.db.file.get("queries", "{}")
+            return {name: (text, since) for name, (text, since) in json.loads(stored).items()} | self.tried
 
     def _write(self, queries: dict[str, QueryVersion]) -> None:
         self.tried = {name: query for name, query in self.tried.items() if name in queries}
@@ -102,14 +102,14 @@ class Queries:
             bound = {column: arg.value for column, arg in enumerate(atom.args) if isinstance(arg, Constant)}
             return Followable(asked.of_atom, bound, 0, asked.declaration.attributes, 0)
         name = _name(asked)
-        known = self.known
-        if name not in known:
-            if most is not None and len(known) >= most:
+        queries = self.known
+        if name not in queries:
+            if most is not None and len(queries) >= most:
                 raise DataError(f"{most} queries are followed already", "limit")
-            known[name] = as_view(name, asked)[0], self.db.tx
-            self._change(known, {**self.tried, name: known[name]} if tried else self.tried)
+            queries[name] = as_view(name, asked)[0], self.db.tx
+            self._change(queries, {**self.tried, name: queries[name]} if tried else self.tried)
         values = as_view(name, asked)[1]
-        return Followable(name, dict(enumerate(values)), len(values), asked.declaration.attributes, known[name][1])
+        return Followable(name, dict(enumerate(values)), len(values), asked.declaration.attributes, queries[name][1])
 
     def asks_for(self, goal: str) -> str:
         """The view that a goal would be followed in, if it is none of the program's own; a goal that means nothing now has none."""
@@ -119,9 +119,9 @@ class Queries:
             return ""
 
     def drop(self, views: Iterable[str]) -> None:
-        known = self.known
-        left = {name: query for name, query in known.items() if name not in views}
-        if len(left) < len(known):
+        queries = self.known
+        left = {name: query for name, query in queries.items() if name not in views}
+        if len(left) < len(queries):
             self._change(left, self.tried)
 
     def _change(self, queries: dict[str, QueryVersion], tried: dict[str, QueryVersion]) -> None:
@@ -152,9 +152,9 @@ class Queries:
     def settle(self, view: str) -> None:
         """Somebody has an answer of a query that was tried, and may want to go on from it after a restart."""
         if view in self.tried:
-            known = self.known
+            queries = self.known
             del self.tried[view]
-            self._write(known)
+            self._write(queries)
 
     def give_up(self, reason: TooDear, *, keep: bool) -> None:
         """Drops queries that cost too much, and says so; or, if nothing is to be kept, leaves them out.
@@ -195,25 +195,25 @@ def as_view(name: str, goal: Goal) -> tuple[str, tuple[Value, ...]]:
     """The text of a view for a goal, and the values of its first columns that are meant."""
     taken = names(goal.rule, into_aggregates=True) | set(goal.declaration.columns)
     fresh = (variable for variable in (f"k{number}" for number in count(1)) if variable not in taken)
-    found: dict[tuple[str, Value], Variable] = {}
+    variables: dict[tuple[str, Value], Variable] = {}
 
     def opened(term: Term) -> Term:
         if not isinstance(term, Constant):
             return term
         key = str(term.type), term.value
-        if key not in found:
-            found[key] = Variable(next(fresh), term.type)
-        return found[key]
+        if key not in variables:
+            variables[key] = Variable(next(fresh), term.type)
+        return variables[key]
 
     body = tuple(replace(part, args=tuple(map(opened, part.args))) if isinstance(part, Atom) else part for part in goal.rule.body)
     args = tuple(opened(arg) for arg in goal.rule.head.args)
-    columns = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in found.values())
+    columns = tuple(Attribute(variable.name, str(variable.type), variable.type) for variable in variables.values())
     program = Program(
         declarations=(Declaration(name, (*columns, *goal.declaration.attributes)),),
         directives=(Directive("output", name),),
-        rules=(Rule((Atom(name, (*found.values(), *args)),), body),),
+        rules=(Rule((Atom(name, (*variables.values(), *args)),), body),),
     )
-    return show(program), tuple(value for _, value in found)
+    return show(program), tuple(value for _, value in variables)
 
 
 def _plain(atom: Atom) -> bool:

@@ -68,16 +68,16 @@ def _stated(before: Compiled, made: Compiled, carried: Iterable[str]) -> Transac
 
 def _carried(db: Durable, made: Compiled) -> dict[str, Iterable[Row]]:
     """The base relations that a changed program has, too; with their rows, if these get another home. Raises DataError if it has no place for rows that there are."""
-    found: dict[str, Iterable[Row]] = {}
+    carried: dict[str, Iterable[Row]] = {}
     for name, home in db.homes.items():
         if name not in made.program.relations:
             continue
         there, stated = made.homes.get(name), db.compiled.stated.get(name, set())
         if there is not None and _columns(made.plain, there) == _columns(db.plain, home):
-            found[name] = () if there == home or name in db.large else list(db.views.rows(home))
+            carried[name] = () if there == home or name in db.large else list(db.views.rows(home))
         elif any(row not in stated for row in db.store.some(name, len(stated) + 1)):
             raise DataError(f"{name} has rows; delete them, or drop {name}, before it is declared or derived in another way", "has-rows")
-    return found
+    return carried
 
 
 def _columns(program: Program, relation: str) -> list[tuple[str, Type]]:

@@ -25,13 +25,13 @@ def fitting(sizes: Mapping[str, int], budget: int) -> frozenset[str]:
     >>> sorted(fitting({"orders": 500, "customers": 60, "blocked": 1}, 100))
     ['blocked', 'customers']
     """
-    found, total = [], 0
+    names, total = [], 0
     for name in sorted(sizes, key=lambda name: (sizes[name], name)):
         total += sizes[name]
         if total > budget:
             break
-        found.append(name)
-    return frozenset(found)
+        names.append(name)
+    return frozenset(names)
 
 
 def budget_of(stated: int | str) -> int:

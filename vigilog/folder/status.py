@@ -83,8 +83,8 @@ def status(db: Durable) -> Status:
 
 
 def _base(db: Durable, name: str) -> RelationStatus:
-    found, large = db.store.snapshot(name), name in db.large
-    tail = db.book.since(found[1], [name]).get(name, Delta()) if found and found[1] >= db.book.log.first else Delta()
+    snapshot, large = db.store.snapshot(name), name in db.large
+    tail = db.book.since(snapshot[1], [name]).get(name, Delta()) if snapshot and snapshot[1] >= db.book.log.first else Delta()
     rows = db.store.rows_of(name)
     order, columns = db.store.order(name) if large else PLAIN, db.program.relations[name].columns
     return RelationStatus(
@@ -92,9 +92,9 @@ def _base(db: Durable, name: str) -> RelationStatus:
         kind="base",
         rows=rows,
         residency=ON_SPARK if large else RESIDENT,
-        snapshot=found and found[1],
-        snapshot_age=found and round(time.time() - db.store.snapshot_taken(name), 3),
-        behind=len(tail.plus) + len(tail.minus) if found else None,
+        snapshot=snapshot and snapshot[1],
+        snapshot_age=snapshot and round(time.time() - db.store.snapshot_taken(name), 3),
+        behind=len(tail.plus) + len(tail.minus) if snapshot else None,
         sorted_by=tuple(columns[column] for column in order.columns),
         filtered_by=tuple(columns[column] for column in order.filtered),
         size=size(db.program.relations[name].types, rows),

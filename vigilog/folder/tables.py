@@ -48,15 +48,15 @@ def follow(large: Large, wanted: Place, name: str, *, kind: str, anew: bool) -> 
     db, relation = large.db, wanted.relation
     table = Opened(wanted)
     position: dict[str, Any] = {"table": table.uuid, "read": _reading(table), "snapshot": table.newest, "tx": db.tx + 1}
-    known: Any = None if anew else db.book.position(name)
-    local = None if known is None else _since(large, relation, known, position)
-    if local is not None and (change := table.since(known["snapshot"])) is not None:
+    before: Any = None if anew else db.book.position(name)
+    local = None if before is None else _since(large, relation, before, position)
+    if local is not None and (change := table.since(before["snapshot"])) is not None:
         if not change.records and not local:
             return Outcome(db.tx)
         with _sides(large, table, change) as sides:
             then = large.rows_of(relation) - len(local.plus) + len(local.minus)
-            if not sides.gone.rows or then == known["rows"]:
-                position["rows"] = known["rows"] + sides.grown
+            if not sides.gone.rows or then == before["rows"]:
+                position["rows"] = before["rows"] + sides.grown
                 return _moved(large, wanted, sides, local, kind, (name, position))
     position["rows"] = table.rows
     pinned = {} if table.newest is None else {"snapshot": str(table.newest)}
@@ -70,14 +70,14 @@ def _reading(table: Opened) -> str:
     return repr((table.fields, place.columns, [str(type_) for type_ in place.types], place.skip_nulls, place.absent, dict(place.blanks)))
 
 
-def _since(large: Large, relation: str, known: Any, position: dict[str, Any]) -> Delta | None:
+def _since(large: Large, relation: str, before: Any, position: dict[str, Any]) -> Delta | None:
     """What has changed in a relation since it was made equal to a table; None if that is not known."""
     db = large.db
-    if any(known[key] != position[key] for key in ("table", "read")) or known["tx"] < db.oldest:
+    if any(before[key] != position[key] for key in ("table", "read")) or before["tx"] < db.oldest:
         return None
     if any(trigger.target == relation for trigger in db.conditions.triggers):  # which may have changed it in the same transaction
         return None
-    return db.book.since(known["tx"], [relation]).get(relation, Delta())
+    return db.book.since(before["tx"], [relation]).get(relation, Delta())
 
 
 @contextmanager
@@ -121,8 +121,8 @@ def _rows(large: Large, place: Place, side: Written) -> frozenset[Row]:
     """The rows of one side, here."""
     if not side.rows:
         return frozenset()
-    found = direct.rows(place, side.rows)
-    return large.collected(place) if found is None else frozenset(found)
+    rows = direct.rows(place, side.rows)
+    return large.collected(place) if rows is None else frozenset(rows)
 
 
 @contextmanager

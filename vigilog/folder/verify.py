@@ -56,7 +56,7 @@ class Verified:
     def checking(self, what: str, db: Durable) -> Iterator[None]:
         """Notes what is checked; if it cannot be read, that is a problem like others, but that Spark has ended is none of the data."""
         self.watch.begin(f"checking {what}")
-        found = len(self.problems)
+        before = len(self.problems)
         try:
             yield
         except VigilogError as reason:
@@ -65,7 +65,7 @@ class Verified:
             self.problems.append(f"{what}: {reason}")
         except sqlite3.DatabaseError as reason:
             self.problems.append(f"{what}: {explained(reason, db.file.path)}")
-        if len(self.problems) == found:
+        if len(self.problems) == before:
             self.checked.append(what)
 
     def compare(self, what: str, kept: set[Any], right: set[Any]) -> None:
@@ -77,22 +77,22 @@ def verify(db: Durable, by: str = "auto") -> Verified:
     """Checks an open database; nothing is changed."""
     if by not in WAYS:
         raise UsageError(f"there is no way {by} to verify; there are {', '.join(WAYS)}")
-    found = Verified(_way(db) if by == "auto" else by, watch=Watch(report=db.report))
-    with found.checking("the file", db):
+    verified = Verified(_way(db) if by == "auto" else by, watch=Watch(report=db.report))
+    with verified.checking("the file", db):
         problems = [text for (text,) in db.file.connection.execute("PRAGMA integrity_check(20)") if text != "ok"]
-        found.problems += [f"the file: {problem}" for problem in problems]
-    with found.checking("the settings", db):
+        verified.problems += [f"the file: {problem}" for problem in problems]
+    with verified.checking("the settings", db):
         db.file.check_seal()
-    _check_entries(db, found)
+    _check_entries(db, verified)
     base: Rows = {}
     for name in db.homes:
-        with found.checking(f"base relation {name}", db):
+        with verified.checking(f"base relation {name}", db):
             base[name] = db.rows(name) if name not in db.large else set()
-            _check_base(db, found, name, base[name])
+            _check_base(db, verified, name, base[name])
     if base.keys() == db.homes.keys():
-        _check_views(db, found, base)
-        _check_constrained(db, found)
-    return found
+        _check_views(db, verified, base)
+        _check_constrained(db, verified)
+    return verified
 
 
 def _way(db: Durable) -> str:
@@ -106,116 +106,116 @@ def _way(db: Durable) -> str:
         return "embedded"
 
 
-def _check_entries(db: Durable, found: Verified) -> None:
+def _check_entries(db: Durable, verified: Verified) -> None:
     """Sums of the log, of the outbox and of segments; no change of a view without its transaction."""
-    log, watch = db.book.log, found.watch
-    with found.checking("the log", db):
+    log, watch = db.book.log, verified.watch
+    with verified.checking("the log", db):
         for entry in log.entries(log.first):
             watch.part(entry.tx - log.first, log.last - log.first, "transaction")
-            _check_segments(db, found, f"transaction {entry.tx} of the log", entry.changes)
-    with found.checking("the outbox", db):
-        for tx, view, said in log.changes(log.first, alerts=True):
+            _check_segments(db, verified, f"transaction {entry.tx} of the log", entry.changes)
+    with verified.checking("the outbox", db):
+        for tx, view, change in log.changes(log.first, alerts=True):
             watch.part(tx - log.first, log.last - log.first, "transaction")
-            _check_segments(db, found, f"transaction {tx} of {view}", {view: said})
+            _check_segments(db, verified, f"transaction {tx} of {view}", {view: change})
         stray = log.connection.execute("SELECT count(*) FROM vigilog_outbox WHERE tx NOT IN (SELECT tx FROM vigilog_log)").fetchone()[0]
         if stray:
-            found.problems.append(f"the outbox: {counted(stray, 'change')} of views without a transaction")
-    with found.checking("what is noted of alerts", db):
+            verified.problems.append(f"the outbox: {counted(stray, 'change')} of views without a transaction")
+    with verified.checking("what is noted of alerts", db):
         db.book.notes.check()
 
 
-def _check_segments(db: Durable, found: Verified, what: str, changes: Mapping[str, Any]) -> None:
-    for said in changes.values():
-        for part in said.values():
+def _check_segments(db: Durable, verified: Verified, what: str, changes: Mapping[str, Any]) -> None:
+    for change in changes.values():
+        for part in change.values():
             try:
                 if isinstance(part, dict) and "segment" in part:
                     db.book.segments.check(part)
                 elif isinstance(part, dict) and (rows := sum(1 for _ in db.store.rows((), part["location"]))) != part["rows"]:
-                    found.problems.append(f"{what}: {part['location']} has {counted(rows, 'row')}, and was written with {part['rows']}")
+                    verified.problems.append(f"{what}: {part['location']} has {counted(rows, 'row')}, and was written with {part['rows']}")
             except DataError as reason:
-                found.problems.append(f"{what}: {reason}")
+                verified.problems.append(f"{what}: {reason}")
 
 
-def _check_base(db: Durable, found: Verified, name: str, rows: set[Row]) -> None:
+def _check_base(db: Durable, verified: Verified, name: str, rows: set[Row]) -> None:
     """What the log says came last is there. A snapshot, read to its end, has as many rows as it was written with; and it is, with what came since, the relation."""
     recent = db.book.since(db.oldest, [name]).get(name, Delta()) if name not in db.large else Delta()
     if not recent.plus <= rows or not recent.minus.isdisjoint(rows):
-        found.problems.append(f"base relation {name}: {_difference(rows, recent.apply(rows))}, says the log")
+        verified.problems.append(f"base relation {name}: {_difference(rows, recent.apply(rows))}, says the log")
     snapshot = db.store.snapshot(name)
     if snapshot is None or (name not in db.large and snapshot[1] < db.book.log.first):
         return
     since = db.book.since(snapshot[1], [name]).get(name, Delta())
     number, difference = db.store.check_snapshot(name, None if name in db.large else since.inverse().apply(rows))
     if number != snapshot[0].rows:
-        found.problems.append(f"the snapshot of {name}: it has {number} rows, and was written with {snapshot[0].rows}")
+        verified.problems.append(f"the snapshot of {name}: it has {number} rows, and was written with {snapshot[0].rows}")
     if difference:
-        found.problems.append(
+        verified.problems.append(
             f"the snapshot of {name}: {counted(difference, 'row')} differ from the relation as of transaction {snapshot[1]}"
         )
 
 
-def _check_views(db: Durable, found: Verified, base: Rows) -> None:
+def _check_views(db: Durable, verified: Verified, base: Rows) -> None:
     near = [name for name in db.outputs if not db.store.is_far(name) and name not in db.program.constrained]  # nothing is kept for queries
     stored = sorted([*db.resident.plan.kept, *db.resident.plan.beside])
     if db.large:
-        with found.checking("views on Spark", db):
+        with verified.checking("views on Spark", db):
             for name, difference in db.store.check_views():
-                found.problems.append(f"view {name}: {counted(difference, 'row')} differ from what the rules give")
+                verified.problems.append(f"view {name}: {counted(difference, 'row')} differ from what the rules give")
     groups = {group.state.relation: group for group in db.resident.plan.groups}
     named = [*near, *(name for name in stored if name not in groups), *(group.rows.relation for group in groups.values())]
-    by = "embedded" if db.large and found.by == "spark" else found.by
+    by = "embedded" if db.large and verified.by == "spark" else verified.by
     with _anew(db, base, by, [*dict.fromkeys(named)]) as (right, derived_before):
         for name, group in groups.items():
             right[name] = set(states(group, right[group.rows.relation]))
         for name in stored:
-            with found.checking(f"stored {name}", db):
-                found.compare(f"stored {name}", set(db.resident.rows(name)), right[name])
+            with verified.checking(f"stored {name}", db):
+                verified.compare(f"stored {name}", set(db.resident.rows(name)), right[name])
         for name in near:
             if name not in stored and name not in db.homes:
-                with found.checking(f"view {name}", db):
-                    found.compare(f"view {name}", db.view(name), right[name])
+                with verified.checking(f"view {name}", db):
+                    verified.compare(f"view {name}", db.view(name), right[name])
         oldest = db.oldest
-        with found.checking(f"changes of views since {oldest}", db):
+        with verified.checking(f"changes of views since {oldest}", db):
             undo = {name: delta.inverse() for name, delta in db.book.since(oldest, [*base.keys() - db.large]).items() if delta}
             changes = list(db.changes(oldest))
             if undo or changes:
                 then = derived_before(undo, near)
                 for _, view, delta in changes:
                     if view in then:
-                        _follow(found, view, then[view], delta)
+                        _follow(verified, view, then[view], delta)
                 for name in near:
-                    found.compare(f"changes of {name} since {oldest}", then[name], right[name])
+                    verified.compare(f"changes of {name} since {oldest}", then[name], right[name])
 
 
-def _follow(found: Verified, view: str, rows: set[Row], delta: Delta) -> None:
+def _follow(verified: Verified, view: str, rows: set[Row], delta: Delta) -> None:
     if not delta.minus <= rows or not delta.plus.isdisjoint(rows):
-        found.problems.append(f"changes of {view}: one of them does not fit what came before")
+        verified.problems.append(f"changes of {view}: one of them does not fit what came before")
     rows -= delta.minus
     rows |= delta.plus
 
 
-def _check_constrained(db: Durable, found: Verified) -> None:
+def _check_constrained(db: Durable, verified: Verified) -> None:
     """Of constrained relations instances are compared: the same ones may be told by other facts."""
     mediation = db.mediation
     if mediation is None:
         return
     right = mediation.recomputed()
     for name in mediation.parts.updates:
-        with found.checking(f"view {name}", db):
+        with verified.checking(f"view {name}", db):
             if wrong := _apart(mediation.algorithm.region(name), right.region(name), mediation.solver):
-                found.problems.append(f"view {name}: {wrong}")
+                verified.problems.append(f"view {name}: {wrong}")
         if name not in db.outputs:
             continue
-        with found.checking(f"changes of {name} since {db.oldest}", db):
+        with verified.checking(f"changes of {name} since {db.oldest}", db):
             now = mediation.region_of(name, (text for (text,) in db.view(name, db.oldest)))  # type: ignore[misc]  # texts
             for tx, view, delta in db.changes(db.oldest):
                 if view == name:
                     plus, gone = (mediation.region_of(name, [text for (text,) in side]) for side in (delta.plus, delta.minus))  # type: ignore[misc]
                     if minus(gone, now, mediation.solver) or common(plus, now, mediation.solver):
-                        found.problems.append(f"changes of {name}: that of transaction {tx} does not fit what came before")
+                        verified.problems.append(f"changes of {name}: that of transaction {tx} does not fit what came before")
                     now = [*minus(now, gone, mediation.solver), *plus]
             if wrong := _apart(now, right.region(name), mediation.solver):
-                found.problems.append(f"changes of {name} since {db.oldest}: {wrong}")
+                verified.problems.append(f"changes of {name} since {db.oldest}: {wrong}")
 
 
 def _apart(kept: Region, right: Region, solver: Solver) -> str:
@@ -265,14 +265,14 @@ def _computed(db: Durable, base: Rows, by: str, names: list[str]) -> Rows:
 
 def _by_reference(db: Durable, base: Rows, names: list[str]) -> Rows:
     """By the meaning of the language; what the user did not name, but rewriting did, by the meaning of the rewritten program."""
-    found = reference.evaluate(db.program, base)
-    if any(name not in found for name in names):
-        found |= {
+    derived = reference.evaluate(db.program, base)
+    if any(name not in derived for name in names):
+        derived |= {
             name: rows
             for name, rows in reference.evaluate(db.resident.plan.whole, {db.homes[n]: rows for n, rows in base.items()}).items()
-            if name not in found
+            if name not in derived
         }
-    return {name: found[name] for name in names}
+    return {name: derived[name] for name in names}
 
 
 def _on_sqlite(db: Durable, base: Rows, names: list[str]) -> Rows:

@@ -56,8 +56,8 @@ class SparkState:
         return proof and proof.rebuilt(self.reader.db.stated_step)
 
     def why_not(self, goal: Goal, depth: int = 1) -> WhyNot:
-        known = self.reader.compiled
-        return why_not(known.plain, known.homes, self, of_one_atom(goal), depth)
+        compiled = self.reader.compiled
+        return why_not(compiled.plain, compiled.homes, self, of_one_atom(goal), depth)
 
     def some(self, goal: Goal, budget: int) -> Collection[Row]:
         far = any(self.views.is_far(atom.relation) for atom, _ in atoms(goal.rule.body))

@@ -226,12 +226,12 @@ def reading(db: Durable, questions: Iterable[str | Question], allowance: Allowan
             with reader.embedded.tables.within(seconds, size):
                 with db.lock if far else nullcontext():
                     reader.begin(allowance)
-                    known = reader.views is db.views  # what is in the file now is what this reader knows
-                    if known:
+                    current = reader.views is db.views  # what is in the file now is what this reader knows
+                    if current:
                         state = held(db, reader, Watch(timeout=seconds, max_rows=rows)) if far else nullcontext(reader)
-                if known:
-                    with state as found:
-                        yield found
+                if current:
+                    with state as entered:
+                        yield entered
                     return
 
 
@@ -252,13 +252,13 @@ def _is_far(db: Durable, question: Question) -> bool:
 
 def bound_columns(program: Program, relation: str, bind: Mapping[str, Any]) -> dict[int, Value]:
     """The values, as JSON has them, that some columns of a relation are to have. Raises DataError if there is no such column, or it has no such value."""
-    declaration, found = program.relations[relation], {}
+    declaration, bound = program.relations[relation], {}
     for name, value in bind.items():
         if name not in declaration.columns:
             raise DataError(f"{relation} has no column {name}; it has {', '.join(declaration.columns)}", "column")
         column = declaration.columns.index(name)
         try:
-            found[column] = declaration.types[column].from_json(value)
+            bound[column] = declaration.types[column].from_json(value)
         except ValueError as reason:
             raise DataError(f"{relation}.{name}: {reason}", "type") from None
-    return found
+    return bound
