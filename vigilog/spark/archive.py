@@ -32,10 +32,10 @@ _wanted = False  # whether this process has seen to it that it will be made
 
 def options() -> str:
     """What Java is told when it starts."""
-    found = place()
+    path = place()
     told = ["-XX:+IgnoreUnrecognizedVMOptions", *(f"-XX:Tier4{name}={number}" for name, number in COMPILING.items())]
-    if found is not None and usable(found):
-        told += [f"-XX:SharedArchiveFile={found}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+    if path is not None and usable(path):
+        told += [f"-XX:SharedArchiveFile={path}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
     return " ".join(told)
 
 
@@ -77,9 +77,9 @@ def _digest(jars: Path, java: Path) -> str:
 def want() -> None:
     """Sees to it that the archive is made, when this process has ended or has been running for a while."""
     global _wanted
-    found = place()
+    path = place()
     with _lock:
-        if _wanted or found is None or found.exists():
+        if _wanted or path is None or path.exists():
             return
         _wanted = True
     begin = _once(_begin)
@@ -116,23 +116,23 @@ def _begin() -> int | None:
 @contextmanager
 def making() -> Iterator[tuple[Path, Path] | None]:
     """Where the archive is to be written, and where it will be: None if it is there, or somebody else makes it. What was not written is empty from then on."""
-    found = place()
-    if found is None or found.exists():
+    path = place()
+    if path is None or path.exists():
         yield None
         return
-    found.parent.mkdir(parents=True, exist_ok=True)
-    with found.with_suffix(".lock").open("w") as lock:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield None
             return
-        part = found.with_suffix(".part")
+        part = path.with_suffix(".part")
         part.unlink(missing_ok=True)
-        yield part, found
+        yield part, path
         if not part.exists():
             part.touch()
-        part.rename(found)
-        known = sorted(found.parent.glob("spark-*.jsa"), key=lambda other: other.stat().st_mtime)
-        for other in known[:-KEPT]:
+        part.rename(path)
+        archives = sorted(path.parent.glob("spark-*.jsa"), key=lambda other: other.stat().st_mtime)
+        for other in archives[:-KEPT]:
             other.unlink(missing_ok=True)

@@ -55,14 +55,14 @@ def _fields(kind: str) -> list[str]:
     >>> _fields("a:string,b:array<struct<c:int,d:int>>,e:decimal(20,0)")
     ['string', 'array<struct<c:int,d:int>>', 'decimal(20,0)']
     """
-    found, depth = [""], 0
+    fields, depth = [""], 0
     for character in kind:
         depth += (character in "<(") - (character in ">)")
         if character == "," and not depth:
-            found.append("")
+            fields.append("")
         else:
-            found[-1] += character
-    return [field.partition(":")[2] for field in found]
+            fields[-1] += character
+    return [field.partition(":")[2] for field in fields]
 
 
 def _nested(type_: Type, raw: Column) -> tuple[Column, Column]:

@@ -110,8 +110,8 @@ def _files(session: SparkSession, place: Place, table: DeltaTable) -> DataFrame:
         return frame
     names = pa.array([path.rsplit("/", 1)[-1] for path in paths])
     values = [(f"__part{i}", added[f"partition.{name}"]) for i, name in enumerate(parts)]
-    known = session.createDataFrame(pa.table({_FILE: names, **dict(values)}))
+    partitions = session.createDataFrame(pa.table({_FILE: names, **dict(values)}))
     own = frame.withColumn(_FILE, F.url_decode(F.element_at(F.split("_metadata.file_path", "/"), -1)))
-    joined = own.join(F.broadcast(known), _FILE)
+    joined = own.join(F.broadcast(partitions), _FILE)
     shown = {name: F.col(f"__part{i}").cast(schema[name].dataType) for i, name in enumerate(parts)}
     return joined.select(*(shown.get(field.name, F.col(f"`{field.name}`")).alias(field.name) for field in schema))

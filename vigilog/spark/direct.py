@@ -19,12 +19,12 @@ PLAIN = ("number", "symbol", "boolean")  # kinds all of whose values there can b
 
 def rows(place: Place, most: int) -> Iterator[Row] | None:
     """The distinct rows of a source, in the order in which a table takes them fastest; None if there are more than `most`, or if Spark is needed to judge them."""
-    found = _table(place, most)
-    if found is None:
+    table = _table(place, most)
+    if table is None:
         return None
     from vigilog.core.arrow import from_arrow
 
-    return _distinct(from_arrow(place.types, found.sort_by([(name, "ascending") for name in found.column_names])))
+    return _distinct(from_arrow(place.types, table.sort_by([(name, "ascending") for name in table.column_names])))
 
 
 def _distinct(ordered: Iterator[Row]) -> Iterator[Row]:
@@ -50,9 +50,9 @@ def _table(place: Place, most: int) -> pa.Table | None:
         if not parts or not all(_fits(place, part.schema) for part in parts):
             return None
         schema = pa.schema([(name, arrow_type(t)) for name, t in zip(place.columns, place.types, strict=True)])
-        found = pa.concat_tables([part.select(list(place.columns)) for part in parts]).cast(schema)
-        found.validate(full=True)
-        return found if all(_is_good(column) for column in found.columns) else None
+        table = pa.concat_tables([part.select(list(place.columns)) for part in parts]).cast(schema)
+        table.validate(full=True)
+        return table if all(_is_good(column) for column in table.columns) else None
     return None
 
 
@@ -75,8 +75,8 @@ def _iceberg(place: Place, most: int) -> list[pa.Table]:
     """The rows of a table; none if these are too many."""
     from vigilog.spark.iceberg import Opened
 
-    found = Opened(place)
-    return [found.arrow(found.tasks)] if found.records <= most else []
+    opened = Opened(place)
+    return [opened.arrow(opened.tasks)] if opened.records <= most else []
 
 
 _PARTS = {"parquet": _parquet, "iceberg": _iceberg}

@@ -63,11 +63,11 @@ class Opened:
 
     def _stated(self) -> Snapshot:
         stated = self.place.options["snapshot"]
-        found = self.table.snapshot_by_id(int(stated)) if stated.isdigit() else self.table.snapshot_by_name(stated)
-        if found is None:
+        snapshot = self.table.snapshot_by_id(int(stated)) if stated.isdigit() else self.table.snapshot_by_name(stated)
+        if snapshot is None:
             hint = did_you_mean(stated, self.table.metadata.refs)
             raise ValueError(f"there is no snapshot {stated}" + (f" ({hint})" if hint else ""))
-        return found
+        return snapshot
 
     @property
     def uuid(self) -> str:
@@ -86,8 +86,8 @@ class Opened:
         whole = self.table.schema() if number is None else self.table.schemas()[number]
         exact = {field.name: field.name for field in whole.fields}
         folded = {name.lower(): name for name in exact}
-        found = [exact.get(column) or folded.get(column.lower()) for column in self.place.columns]
-        return whole if None in found else whole.select(*(name for name in found if name is not None))
+        names = [exact.get(column) or folded.get(column.lower()) for column in self.place.columns]
+        return whole if None in names else whole.select(*(name for name in names if name is not None))
 
     @property
     def fields(self) -> list[int]:
@@ -163,9 +163,9 @@ class Opened:
     def _by_spark(self, session: SparkSession, tasks: Tasks) -> DataFrame:
         from pyspark.sql.types import StructField, StructType
 
-        known = session.createDataFrame(self.arrow({})).schema
+        schema = session.createDataFrame(self.arrow({})).schema
         fields = [
-            StructField(field.name, field.dataType, True, {FIELD: number}) for field, number in zip(known.fields, self.fields, strict=True)
+            StructField(field.name, field.dataType, True, {FIELD: number}) for field, number in zip(schema.fields, self.fields, strict=True)
         ]
         session.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         return session.read.schema(StructType(fields)).parquet(*map(_as_spark_has_it, tasks))
@@ -182,8 +182,8 @@ class Opened:
 
 def read(session: SparkSession, place: Place) -> DataFrame:
     """The rows of a table, as it is now or at the snapshot that is asked for."""
-    found = Opened(place)
-    return found.frame(session, found.tasks)
+    opened = Opened(place)
+    return opened.frame(session, opened.tasks)
 
 
 def net(came: pa.Table, gone: pa.Table) -> tuple[pa.Table, pa.Table]:
@@ -198,8 +198,8 @@ def net(came: pa.Table, gone: pa.Table) -> tuple[pa.Table, pa.Table]:
     signed = [side.append_column(_SIGN, pa.array([sign] * side.num_rows, pa.int8())) for side, sign in ((came, 1), (gone, -1))]
     summed = pa.concat_tables(signed).group_by(came.column_names).aggregate([(_SIGN, "sum")]).sort_by(came.column_names[0])
     sums = summed[f"{_SIGN}_sum"]
-    found = summed.select(came.column_names)
-    return found.filter(pc.greater(sums, 0)), found.filter(pc.less(sums, 0))
+    rows = summed.select(came.column_names)
+    return rows.filter(pc.greater(sums, 0)), rows.filter(pc.less(sums, 0))
 
 
 def _split(tasks: Tasks) -> tuple[Tasks, Tasks]:
@@ -243,5 +243,5 @@ def _told(place: Place) -> Iterator[None]:
     except DataError:
         raise
     except Exception as reason:
-        said = without_secrets(str(reason).split("\n")[0])[:400]
-        raise DataError(f"{place.location}: cannot be read for {place.relation}: {said}", "unreadable") from None
+        message = without_secrets(str(reason).split("\n")[0])[:400]
+        raise DataError(f"{place.location}: cannot be read for {place.relation}: {message}", "unreadable") from None

@@ -58,11 +58,11 @@ class IndexedRows:
 
     def having(self, columns: Sequence[int], keys: Collection[Row], most: int) -> list[Row] | None:
         """The rows that have one of some keys in their columns. None if more than `most` rows would have to be looked at, or no column has an order."""
-        found = self._found(columns, keys, most)
-        if found is None:
+        places = self._found(columns, keys, most)
+        if places is None:
             return None
         wanted, rows = keys if isinstance(keys, set | frozenset) else set(keys), list[Row]()
-        for number, positions in found:
+        for number, positions in places:
             rows += (row for row in self._rows(number, positions) if tuple([row[column] for column in columns]) in wanted)
         return rows
 
@@ -144,13 +144,13 @@ class Lazily:
     def __init__(self, make: Callable[[], IndexedRows]) -> None:
         self.make, self.lock = make, Lock()
         self.tried = False
-        self.found: IndexedRows | None = None
+        self.indexed: IndexedRows | None = None
         self._seconds = 0.0
 
     @property
     def seconds(self) -> float:
         """What making them, and their indexes, has taken: what is done once is no part of what a look-up costs."""
-        return self._seconds + (0.0 if self.found is None else self.found.seconds)
+        return self._seconds + (0.0 if self.indexed is None else self.indexed.seconds)
 
     def serves(self, columns: Sequence[int]) -> bool:
         """See `IndexedRows`."""
@@ -158,19 +158,19 @@ class Lazily:
             if not self.tried:
                 self.tried, began = True, time.perf_counter()
                 with suppress(OSError, pa.ArrowException):
-                    self.found = self.make()
+                    self.indexed = self.make()
                 self._seconds = time.perf_counter() - began
-            return self.found is not None and self.found.serves(columns)
+            return self.indexed is not None and self.indexed.serves(columns)
 
     def having(self, columns: Sequence[int], keys: Collection[Row], most: int) -> list[Row] | None:
         """See `IndexedRows`."""
         if not self.serves(columns):
             return None
         try:
-            assert self.found is not None, "it serves"
-            return self.found.having(columns, keys, most)
+            assert self.indexed is not None, "it serves"
+            return self.indexed.having(columns, keys, most)
         except OSError:
-            self.found = None
+            self.indexed = None
             return None
 
     def some(self, columns: Sequence[int], keys: Collection[Row], gone: Collection[Row], most: int) -> set[Row] | None:
@@ -178,10 +178,10 @@ class Lazily:
         if not self.serves(columns):
             return None
         try:
-            assert self.found is not None, "it serves"
-            return self.found.some(columns, keys, gone, most)
+            assert self.indexed is not None, "it serves"
+            return self.indexed.some(columns, keys, gone, most)
         except OSError:
-            self.found = None
+            self.indexed = None
             return None
 
 
@@ -235,11 +235,11 @@ class _Mapped:
 
     def bounds(self, values: pa.Array) -> list[list[tuple[int, int]]]:
         """Where some values are, in each batch that has values in order."""
-        found = []
+        bounds = []
         for batch in self.batches:
-            found.append(_bounds(batch["value"], values))
+            bounds.append(_bounds(batch["value"], values))
             self.forget()
-        return found
+        return bounds
 
     def positions(self, batch: int, parts: Sequence[tuple[int, int]]) -> pa.Array:
         """The positions that some parts of a batch have."""

@@ -106,9 +106,9 @@ class Connection:
         """The first row that a statement finds, as texts."""
         prepared = self._prepared(statement, values)
         try:
-            found = prepared.executeQuery()
-            width = found.getMetaData().getColumnCount()
-            return tuple(found.getString(column) for column in range(1, width + 1)) if found.next() else None
+            answer = prepared.executeQuery()
+            width = answer.getMetaData().getColumnCount()
+            return tuple(answer.getString(column) for column in range(1, width + 1)) if answer.next() else None
         finally:
             prepared.close()
 

@@ -88,10 +88,10 @@ def has_ended() -> bool:
 
 def is_lost(reason: BaseException | None) -> bool:
     """Whether a failure came because a process was no more; there may be another since."""
-    known = sys.modules.get("py4j.protocol")
-    while known is not None and reason is not None and not isinstance(reason, known.Py4JNetworkError):
+    protocol = sys.modules.get("py4j.protocol")
+    while protocol is not None and reason is not None and not isinstance(reason, protocol.Py4JNetworkError):
         reason = reason.__cause__ or reason.__context__
-    return known is not None and reason is not None
+    return protocol is not None and reason is not None
 
 
 def bury() -> None:
@@ -145,8 +145,8 @@ def last_words() -> str:
         _log.seek(max(0, _log.seek(0, os.SEEK_END) - LAST_BYTES))
         lines = [line.strip() for line in _log.read().decode(errors="replace").splitlines()]
         for kind in _TELLING[:1], _TELLING[1:]:
-            if found := [line for line in lines if any(word in line for word in kind) and not line.startswith("at ")]:
-                return found[0][:300]
+            if telling := [line for line in lines if any(word in line for word in kind) and not line.startswith("at ")]:
+                return telling[0][:300]
     return ""
 
 

@@ -84,16 +84,16 @@ def aside() -> Iterator[SparkSession]:
     """A session beside that of everybody: it has settings and temporary views of its own, and sees what is cached."""
     base = session()
     with _lock:
-        found = _idle.pop() if _idle and _session is base else base.newSession()
-    _configure(found)
+        spark = _idle.pop() if _idle and _session is base else base.newSession()
+    _configure(spark)
     try:
-        yield found
+        yield spark
     finally:
         with _lock:
             if _session is base:
-                _idle.append(found)
+                _idle.append(spark)
             else:
-                _close(found)
+                _close(spark)
 
 
 def started() -> bool:
@@ -106,9 +106,9 @@ def alive() -> bool:
         return _session is not None and not _is_stopped(_session)
 
 
-def is_current(found: SparkSession) -> bool:
+def is_current(spark: SparkSession) -> bool:
     """Whether a session is the one that is used now: not one whose process has ended."""
-    return alive() and found is _session
+    return alive() and spark is _session
 
 
 @contextmanager
@@ -164,12 +164,12 @@ def stop() -> None:
             _leave(_session)
 
 
-def _leave(found: SparkSession) -> None:
+def _leave(spark: SparkSession) -> None:
     """Stops a session, after those beside it."""
     global _session
     _session = None
     _close_idle()
-    found.stop()
+    spark.stop()
     process.reap()
 
 
@@ -178,10 +178,10 @@ def _close_idle() -> None:
         _close(_idle.pop())
 
 
-def _close(found: SparkSession) -> None:
+def _close(spark: SparkSession) -> None:
     """Closes a session beside another. Through Spark Connect it has a connection of its own, which would ask a server that is gone for minutes when Python ends."""
-    if is_remote(found):
-        found.client.close()
+    if is_remote(spark):
+        spark.client.close()
 
 
 def _start() -> SparkSession:
@@ -230,11 +230,11 @@ def _begun(where: str, remote: str | None) -> SparkSession:
         process.launch(settings)
         for key, value in [] if remote else settings.items():
             builder = builder.config(key, value)
-    found = (builder.remote(remote) if remote else builder).getOrCreate()
-    _configure(found)
+    spark = (builder.remote(remote) if remote else builder).getOrCreate()
+    _configure(spark)
     if not where.startswith("sc://") and not _submitted():
         archive.want()
-    return found
+    return spark
 
 
 def _ensure_answer(where: str) -> None:
@@ -295,7 +295,7 @@ def _greet(remote: str) -> None:
 def cause(reason: BaseException) -> str:
     """Why Spark failed, in one line: of the chained reasons the first that is one of Spark's named conditions, else the innermost."""
     texts = _chained(reason)
-    named = [found[0] for found in (re.search(r"\[[A-Z][A-Z0-9_.]+\] .*", text) for text in texts) if found]
+    named = [match[0] for match in (re.search(r"\[[A-Z][A-Z0-9_.]+\] .*", text) for text in texts) if match]
     lines = named[:1] or [text.strip().split("\n")[0] for text in texts if text.strip()][-1:] or [type(reason).__name__]
     return without_secrets(re.sub(r"\s*SQLSTATE: \w+", "", lines[0]))[:400]
 
@@ -353,12 +353,12 @@ def _driver_jars() -> list[str]:
     return [str(jar) for name in _DRIVERS if (jar := Path("/usr/share/java") / name).exists()]
 
 
-def _configure(found: SparkSession) -> None:
+def _configure(spark: SparkSession) -> None:
     """What the rules and the readers need of any session, whoever started it."""
-    found.conf.set("spark.sql.ansi.enabled", "true")
-    found.conf.set("spark.sql.session.timeZone", "UTC")
-    found.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
-    found.conf.set("spark.sql.parquet.pushdown.inFilterThreshold", "1000")  # so many keys are looked up by filters of files
+    spark.conf.set("spark.sql.ansi.enabled", "true")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.variant.allowDuplicateKeys", "true")
+    spark.conf.set("spark.sql.parquet.pushdown.inFilterThreshold", "1000")  # so many keys are looked up by filters of files
 
 
 def on_this_machine() -> bool:
@@ -385,9 +385,9 @@ def _is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def is_remote(found: SparkSession) -> bool:
+def is_remote(spark: SparkSession) -> bool:
     """Whether a session goes through Spark Connect."""
-    return type(found).__module__.startswith("pyspark.sql.connect")
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _of_others(record: logging.LogRecord) -> bool:
@@ -395,10 +395,10 @@ def _of_others(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def _is_stopped(found: SparkSession) -> bool:
-    if is_remote(found):
-        return bool(getattr(found, "is_stopped", False))
-    context = found.sparkContext._jsc  # pyspark has no public way to ask
+def _is_stopped(spark: SparkSession) -> bool:
+    if is_remote(spark):
+        return bool(getattr(spark, "is_stopped", False))
+    context = spark.sparkContext._jsc  # pyspark has no public way to ask
     try:
         return context is None or bool(context.sc().isStopped())
     except Exception:

@@ -74,9 +74,9 @@ def expected(place: Place) -> int:
         return 0
     import pyarrow.parquet as pq
 
-    found = list(islice(place.path.rglob("*.parquet"), MOST_ASKED)) if place.path.is_dir() else [place.path]
+    paths = list(islice(place.path.rglob("*.parquet"), MOST_ASKED)) if place.path.is_dir() else [place.path]
     try:
-        return sum(pq.read_metadata(path).num_rows for path in found) if len(found) < MOST_ASKED else 0
+        return sum(pq.read_metadata(path).num_rows for path in paths) if len(paths) < MOST_ASKED else 0
     except (OSError, ValueError):  # reading it will say what is wrong
         return 0
 
@@ -92,8 +92,8 @@ def look(place: Place) -> None:
         iceberg.Opened(place).ensure_no_nulls()
     else:
         session = start_session()
-        found, parts, refused = _judged(session, place)
-        first = found.limit(LOOKED_AT).where(refused).limit(1)
+        frame, parts, refused = _judged(session, place)
+        first = frame.limit(LOOKED_AT).where(refused).limit(1)
         try:
             bad = bool(first.head(1))
         except Exception as reason:
@@ -109,12 +109,12 @@ def _look_at_parquet(place: Place) -> None:
     paths = list(islice(place.path.rglob("*.parquet"), MOST_ASKED)) if place.path.is_dir() else [place.path]
     for path in paths if strict and not place.skip_nulls else ():
         try:
-            known = pq.read_metadata(path)
+            metadata = pq.read_metadata(path)
         except (OSError, ValueError):  # reading it will say what is wrong
             continue
         before = 0
-        for number in range(known.num_row_groups):
-            group = known.row_group(number)
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
             for index in range(group.num_columns):
                 column = group.column(index)
                 if (name := strict.get(column.path_in_schema.lower())) and column.statistics and column.statistics.null_count:
@@ -146,8 +146,8 @@ def unreadable(place: Place, reason: Exception) -> DataError:
 
 
 def _first_refused(session: SparkSession, place: Place) -> DataError:
-    found, parts, refused = _judged(session, place)
-    return told(place, found.where(refused).orderBy(_FILE, ROW).limit(1), parts)
+    frame, parts, refused = _judged(session, place)
+    return told(place, frame.where(refused).orderBy(_FILE, ROW).limit(1), parts)
 
 
 def told(
@@ -189,12 +189,12 @@ def _judged(session: SparkSession, place: Place) -> tuple[DataFrame, list[cells.
     """The raw rows, their cells, and which rows are refused; rows to be skipped are gone."""
     from pyspark.sql import functions as F
 
-    found, parts = raw(session, place), parsed(place)
+    frame, parts = raw(session, place), parsed(place)
     if place.absent:
-        found = found.where(~F.col(LINE_OK) | ~parts[place.columns.index(place.absent)].null)
+        frame = frame.where(~F.col(LINE_OK) | ~parts[place.columns.index(place.absent)].null)
     if place.skip_nulls:
-        found = found.where(~F.col(LINE_OK) | every(~cell.null for cell in parts))
-    return found, parts, ~every([F.col(LINE_OK), *(cell.good for cell in parts)])
+        frame = frame.where(~F.col(LINE_OK) | every(~cell.null for cell in parts))
+    return frame, parts, ~every([F.col(LINE_OK), *(cell.good for cell in parts)])
 
 
 def parsed(place: Place) -> list[cells.Cell]:
@@ -205,10 +205,10 @@ def parsed(place: Place) -> list[cells.Cell]:
     columns = [F.col(f"r{i}") for i in range(len(place.types))]
     if place.format in ("file", "csv"):  # an empty cell of a column that may be null is one
         columns = [F.when(raw != "", raw) if name in place.lenient else raw for name, raw in zip(place.columns, columns, strict=True)]
-    found = [parse(type_, raw) for type_, raw in zip(place.types, columns, strict=True)]
+    parts = [parse(type_, raw) for type_, raw in zip(place.types, columns, strict=True)]
     given = [place.blanks.get(name) for name in place.columns]
     return [
-        cell if value is None else cells.filled(cell, type_, value) for cell, type_, value in zip(found, place.types, given, strict=True)
+        cell if value is None else cells.filled(cell, type_, value) for cell, type_, value in zip(parts, place.types, given, strict=True)
     ]
 
 
@@ -235,10 +235,10 @@ def _parts(session: SparkSession, place: Place) -> list[tuple[list[str], Order]]
     """What Spark is to read as one, with the order of its columns: all, unless the headers of a folder's files differ."""
     if not place.local:
         return [([uri(place)], _header(session, place))]
-    found = reader.orders(place)
-    if len(found) > 1:
-        return [([escaped(path) for path in paths], order) for order, paths in found.items()]
-    return [([uri(place)], next(iter(found), reader.same_order(place)))]
+    orders = reader.orders(place)
+    if len(orders) > 1:
+        return [([escaped(path) for path in paths], order) for order, paths in orders.items()]
+    return [([uri(place)], next(iter(orders), reader.same_order(place)))]
 
 
 def _header(session: SparkSession, place: Place) -> Order:
@@ -370,19 +370,19 @@ def columnar(place: Place, frame: DataFrame) -> DataFrame:
 
     there = {name: name for name in frame.columns}
     folded = {name.lower(): name for name in frame.columns}
-    found = [there.get(column) or folded.get(column.lower()) for column in place.columns]
-    if None in found:
-        missing = ", ".join(column for column, name in zip(place.columns, found, strict=True) if name is None)
+    names = [there.get(column) or folded.get(column.lower()) for column in place.columns]
+    if None in names:
+        missing = ", ".join(column for column, name in zip(place.columns, names, strict=True) if name is None)
         raise DataError(
             f"{place.location}: has no column {missing} for {place.relation}; its columns are {', '.join(frame.columns)}", "columns"
         )
-    for column, name, type_ in zip(place.columns, found, place.types, strict=True):
+    for column, name, type_ in zip(place.columns, names, place.types, strict=True):
         kind = frame.schema[str(name)].dataType.simpleString()
         if not cells.fits(type_, kind):
             raise DataError(
                 f"{place.location}: column {column} of {place.relation} is a {type_}, but the source has a {kind} there", "type"
             )
-    kept = [F.col(f"`{name}`").alias(f"r{i}") for i, name in enumerate(found)]
+    kept = [F.col(f"`{name}`").alias(f"r{i}") for i, name in enumerate(names)]
     return frame.select(*kept, F.lit(True).alias(LINE_OK), *_metadata(place))
 
 

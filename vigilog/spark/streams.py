@@ -39,8 +39,8 @@ OnBatch = Callable[[int, list[str]], None]
 
 def follow(place: Place, checkpoint: Path, on_batch: OnBatch, *, once: bool) -> StreamingQuery:
     """Starts to follow a folder: `on_batch` gets the number of each batch and its files. With `once`, it ends when all that is there now was read."""
-    found = session()
-    if is_remote(found):
+    spark = session()
+    if is_remote(spark):
         raise UsageError("a stream needs a Spark session of this process: through Spark Connect its batches do not reach it")
     if place.local and not place.path.is_dir():
         raise missing(place)
@@ -49,7 +49,7 @@ def follow(place: Place, checkpoint: Path, on_batch: OnBatch, *, once: bool) -> 
         on_batch(number, [path for _, path in sorted((row["modificationTime"], row["path"]) for row in frame.collect())])
 
     try:
-        new = found.readStream.format("binaryFile").schema(_FILES).option("maxFilesPerTrigger", place.options.get("max_files", MOST_FILES))
+        new = spark.readStream.format("binaryFile").schema(_FILES).option("maxFilesPerTrigger", place.options.get("max_files", MOST_FILES))
         writer = new.load(sources.uri(place)).select("path", "modificationTime").writeStream.foreachBatch(batch)
         writer = writer.option("checkpointLocation", checkpoint.absolute().as_uri())
         timed = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{place.options.get('every', 1)} seconds")
@@ -94,10 +94,10 @@ def _lines(file: Place) -> Iterator[Line]:
         yield from events.lines(file)
         return
     try:
-        found = session().read.option("lineSep", "\n").text(file.location).toArrow()
+        table = session().read.option("lineSep", "\n").text(file.location).toArrow()
     except Exception as reason:
         raise sources.unreadable(file, reason) from None
-    for number, line in enumerate(found["value"].to_pylist(), start=1):
+    for number, line in enumerate(table["value"].to_pylist(), start=1):
         yield f"{file.location}:{number}", line
 
 
@@ -125,17 +125,17 @@ class _Part:
 
         cells = sources.parsed(self.place)
         values, told = (cells[:-1], cells[-1]) if self.operated else (cells, None)
-        operation, known = F.lit("insert"), F.lit(True)
+        operation, allowed = F.lit("insert"), F.lit(True)
         if told is not None:
             operation = F.coalesce(told.value, F.lit("insert"))
-            known = told.value.isin(*self.operations) | (told.null & F.lit(not self.required))
+            allowed = told.value.isin(*self.operations) | (told.null & F.lit(not self.required))
         gone = F.lit(False)
         if self.place.absent:  # of a column that is null there is no row: an upsert takes away the one that there was
             gone = values[self.place.columns.index(self.place.absent)].null
             operation = F.when(gone & (operation == "upsert"), F.lit("delete_key")).otherwise(operation)
         by_key = every([operation == "delete_key", *(values[column].good for column in self.key)])
         skipped = every([F.col(LINE_OK), F.lit(self.place.skip_nulls) | gone, ~by_key]) & ~every(~cell.null for cell in values)
-        refused = ~every([F.col(LINE_OK), known, every(cell.good for cell in values) | by_key])
+        refused = ~every([F.col(LINE_OK), allowed, every(cell.good for cell in values) | by_key])
         return cells, operation, skipped, refused
 
     def read(self, raw: DataFrame, order: int) -> DataFrame:

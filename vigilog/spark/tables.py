@@ -41,8 +41,8 @@ class KeptTable:
         with jdbc.transaction(session(), self.options) as connection:
             if not connection.has(POSITIONS):
                 return None
-            found = connection.first(f"SELECT history, tx FROM {POSITIONS} WHERE name = ?", self.name)
-            return None if found is None else (str(found[0]), int(found[1] or 0))
+            row = connection.first(f"SELECT history, tx FROM {POSITIONS} WHERE name = ?", self.name)
+            return None if row is None else (str(row[0]), int(row[1] or 0))
 
     def replace(self, rows: Sequence[Row] | DataFrame, at: At) -> None:
         """Makes the table hold these rows and no others."""

@@ -45,13 +45,13 @@ class SparkQueries:
         except Stopped as reason:
             if len(queries) == 1:
                 raise TooDear(queries, f"in one transaction {allowance.said(reason)}") from None
-        found, spent = dict[str, Delta](), Spent(allowance, queries)
+        deltas, spent = dict[str, Delta](), Spent(allowance, queries)
         for name in queries:
             machine = self._machine((name,))
             with spent.by(name, machine), self.watch.within(allowance.seconds):
-                found |= machine.changes(changes, old, new, allowance.rows, stats)
+                deltas |= machine.changes(changes, old, new, allowance.rows, stats)
         spent.settle()
-        return found
+        return deltas
 
     def _machine(self, queries: tuple[str, ...]) -> _Machine:
         if queries not in self.machines:
@@ -92,8 +92,8 @@ class _Machine:
         machine.frames.begin()
         try:
             machine.run(tables, given)
-            found = {name: Delta(machine.rows(states[name].gained), machine.rows(states[name].lost)) for name in self.queries}
-            return {name: delta for name, delta in found.items() if delta}
+            deltas = {name: Delta(machine.rows(states[name].gained), machine.rows(states[name].lost)) for name in self.queries}
+            return {name: delta for name, delta in deltas.items() if delta}
         finally:
             self.derived = machine.derived
             reading.count(stats, machine)

@@ -44,9 +44,9 @@ class WorkerCall:
             signature = module.signature(self.function, ())
             for batch in batches:
                 told: list[tuple[int, str | None, str | None]] = []
-                for place, said in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                for place, arguments in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                     types = [type_ for _, type_ in signature.parameters]
-                    given = tuple(type_.from_json(cell) for type_, cell in zip(types, json.loads(said), strict=True))
+                    given = tuple(type_.from_json(cell) for type_, cell in zip(types, json.loads(arguments), strict=True))
                     try:
                         (rows,) = module.ask(self.function, (), [given])
                     except DomainError as reason:
@@ -67,19 +67,19 @@ def asked(frames: TemporaryViews, domain: Module, function: str, wanted: Sequenc
         ship(frames.session)
     signature = domain.signature(function, ())
     types = [type_ for _, type_ in signature.parameters]
-    said = [json.dumps([type_.to_json(cell) for type_, cell in zip(types, row, strict=True)]) for row in wanted]
-    table = pa.table({"place": pa.array(range(len(wanted)), pa.int64()), "said": pa.array(said, pa.string())})
+    arguments = [json.dumps([type_.to_json(cell) for type_, cell in zip(types, row, strict=True)]) for row in wanted]
+    table = pa.table({"place": pa.array(range(len(wanted)), pa.int64()), "said": pa.array(arguments, pa.string())})
     frame = frames.session.createDataFrame(table).repartition(max(2, min(200, len(wanted) // 500)))
-    found: list[set[Row]] = [set() for _ in wanted]
+    answers: list[set[Row]] = [set() for _ in wanted]
     failed: list[tuple[int, str]] = []
     for row in frame.mapInArrow(WorkerCall(domain.name, dict(domain.options), domain.text, function), SCHEMA).toArrow().to_pylist():
         if row["error"] is not None:
             failed.append((row["place"], row["error"]))
         else:
             results = [type_ for _, type_ in signature.results]
-            found[row["place"]] = {
+            answers[row["place"]] = {
                 tuple(type_.from_json(cell) for type_, cell in zip(results, cells, strict=True)) for cells in json.loads(row["answers"])
             }
     if failed:
         raise DomainError(domain.name, min(failed)[1])
-    return found
+    return answers

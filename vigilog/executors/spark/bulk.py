@@ -73,8 +73,8 @@ class Bulk:
         given = new.select(*columns, F.lit(True).alias("__new"), F.lit(False).alias("__old"), F.col(sources.REFUSED).alias("__bad"))
         there = old.select(*columns, F.lit(False).alias("__new"), F.lit(True).alias("__old"), F.lit(False).alias("__bad"))
         grouped = given.unionAll(there).groupBy(*columns)
-        found = grouped.agg(*(F.bool_or(mark).alias(mark) for mark in ("__new", "__old", "__bad")))
-        asked = found.where((F.col("__new") != F.col("__old")) | F.col("__bad")).limit(most + 1)
+        marked = grouped.agg(*(F.bool_or(mark).alias(mark) for mark in ("__new", "__old", "__bad")))
+        asked = marked.where((F.col("__new") != F.col("__old")) | F.col("__bad")).limit(most + 1)
         table = self.frames.act(asked.toArrow)
         if pc.any(table["__bad"]).as_py():
             raise self.frames.act(lambda: sources.refusal(self.frames.session, wanted))
@@ -101,9 +101,9 @@ class Bulk:
 
         frames, observation = self.frames, Observation()
         frames.watch.begin(f"writing {relation}", rows)
-        found = sources.read(frames.session, wanted).observe(observation, F.count_if(F.col(sources.REFUSED)).alias("refused"))
+        observed = sources.read(frames.session, wanted).observe(observation, F.count_if(F.col(sources.REFUSED)).alias("refused"))
         columns = [F.col(f"`{name}`") for name in frames.layout.columns[relation]]
-        plain = found.select(*columns)
+        plain = observed.select(*columns)
         frame = plain if key else plain.distinct()
         if ordered:
             frame = frame.repartitionByRange(rows // PART + 1, *columns).sortWithinPartitions(*columns)
@@ -131,8 +131,8 @@ class Bulk:
 
         self.frames.watch.begin(f"reading keys of {relation}")
         named = sources.read(self.frames.session, keys).distinct().toDF(*key, sources.REFUSED)
-        asked, found = self.frames.settle(named, {"refused": F.count_if(F.col(sources.REFUSED))}, StorageLevel.DISK_ONLY)
-        if found["refused"]:
+        asked, totals = self.frames.settle(named, {"refused": F.count_if(F.col(sources.REFUSED))}, StorageLevel.DISK_ONLY)
+        if totals["refused"]:
             raise self.frames.act(lambda: sources.refusal(self.frames.session, keys))
         old = keeping.load(self.frames, relation, current).exact
         columns = [F.col(f"`{name}`") for name in old.columns]
@@ -184,20 +184,20 @@ class Bulk:
     def load(self, relation: str, source: Source) -> Snapshot:
         return keeping.load(self.frames, relation, source)
 
-    def sorted(self, relation: str, found: Snapshot) -> Iterable[Row]:
+    def sorted(self, relation: str, snapshot: Snapshot) -> Iterable[Row]:
         """The rows of a relation, here, in the order in which a table takes them fastest."""
-        if found.settled is None:
-            return sorted(found.tail.plus)
-        table = self.frames.act(found.exact.toArrow)
+        if snapshot.settled is None:
+            return sorted(snapshot.tail.plus)
+        table = self.frames.act(snapshot.exact.toArrow)
         keys = [(name, "ascending") for name in table.column_names if not pa.types.is_nested(table.schema.field(name).type)]
         return keeping.rows_of(self.frames, relation, table.sort_by(keys) if keys else table)
 
-    def ordered(self, relation: str, found: Snapshot) -> DataFrame:
+    def ordered(self, relation: str, snapshot: Snapshot) -> DataFrame:
         """All rows of a relation, sorted, in parts that are not too large to be read one by one."""
         from pyspark.sql import functions as F
 
-        columns = [F.col(f"`{name}`") for name in found.exact.columns]
-        return found.exact.repartitionByRange(found.rows // PART + 1, *columns).sortWithinPartitions(*columns)
+        columns = [F.col(f"`{name}`") for name in snapshot.exact.columns]
+        return snapshot.exact.repartitionByRange(snapshot.rows // PART + 1, *columns).sortWithinPartitions(*columns)
 
     def count(self, frame: DataFrame) -> int:
         """How many rows a frame has, all of whose columns are read."""

@@ -200,7 +200,7 @@ class DemandMachine:
 
     def _steps(self, rules: Sequence[Rule], ranked: Sequence[int]) -> list[tuple[int, list[_Step]]]:
         """The steps of each rule, with the lane in which they run: of each rank, rules over work relations only go before the others."""
-        found = []
+        lanes = []
         number = 0
         for rule, rank in {_unnamed(rule): rank for rule, rank in zip(rules, ranked, strict=True)}.items():
             steps = []
@@ -213,8 +213,8 @@ class DemandMachine:
                     reads = frozenset(atom.relation for atom, _ in atoms(rest)) - tables
                     steps.append(_Step(number, ordered, reads, tables, is_local(ordered, self.tables)))
                     number += 1
-            found.append((2 * rank + (bool(tables) or not all(step.near for step in steps)), steps))
-        return found
+            lanes.append((2 * rank + (bool(tables) or not all(step.near for step in steps)), steps))
+        return lanes
 
     def _plan(self, start: Iterable[str]) -> RoundPlan:
         """The steps that can have something to do when rows come to the relations in `start`: by lane, and by the relation they begin with."""
@@ -241,14 +241,14 @@ class DemandMachine:
         recent = {relation: self._relation(relation).batches[start:] for relation, start in since.items()}
         self.lookup.wish_nothing()
         refused: set[int] = set()
-        found: dict[str, list[Row]] = {}
+        gained: dict[str, list[Row]] = {}
 
         def is_open(step: _Step) -> bool:
             if step.number in refused or not self._is_here(step, fresh):
                 refused.add(step.number)
                 return True
             try:
-                return not self._derive(step, recent[step.first], found)
+                return not self._derive(step, recent[step.first], gained)
             except (Excess, Unbound):
                 refused.add(step.number)
                 return True
@@ -259,7 +259,7 @@ class DemandMachine:
             open_ = list(filter(is_open, open_))
         if open_ and not refused and self._fetch():
             open_ = list(filter(is_open, open_))
-        counts = {target: self._add(target, rows) for target, rows in found.items()}
+        counts = {target: self._add(target, rows) for target, rows in gained.items()}
         for target, number in self._by_spark(open_, recent).items() if open_ else ():
             counts[target] = counts.get(target, 0) + number
         return counts
@@ -274,7 +274,7 @@ class DemandMachine:
         asked = sum(name in far for name in _read(step.rule))
         return asked <= 1 and fresh[step.first] <= COLLECTED_ROWS and self.surprises < MOST_SURPRISES
 
-    def _derive(self, step: _Step, recent: Sequence[_Batch], found: dict[str, list[Row]]) -> bool:
+    def _derive(self, step: _Step, recent: Sequence[_Batch], gained: dict[str, list[Row]]) -> bool:
         """Adds what a step derives here. False if it must be asked for first."""
         rule = step.local(frozenset(name for name in step.tables if self.snapshots[name].settled is not None))
         tables = {name: self.lookup.table(self.snapshots[name]) for name in step.tables}
@@ -284,7 +284,7 @@ class DemandMachine:
         derived = list(rule.derive(rows, relations | tables, MET_ROWS if tables else None))
         if sum(table.missed for table in tables.values()) > missed:
             return False
-        found.setdefault(step.target, []).extend(derived)
+        gained.setdefault(step.target, []).extend(derived)
         self.undefined += rule.undefined - undefined
         return True
 
@@ -363,21 +363,21 @@ class DemandMachine:
             texts.append(_wide(self.layout.types, targets, None, undefined))
         parameters = {name: value for _, statement in statements for name, value in statement.parameters.items()}
         counts = {f"n{number}": F.count_if(F.col(TAG) == number) for number in range(len(targets))} | {UNDEFINED: F.sum(UNDEFINED)}
-        done, found = self.frames.settle(self.frames.sql(" UNION ALL ".join(texts), parameters), counts)
-        self.undefined += found[UNDEFINED]
+        done, totals = self.frames.settle(self.frames.sql(" UNION ALL ".join(texts), parameters), counts)
+        self.undefined += totals[UNDEFINED]
         for number, target in enumerate(targets):
-            if size := found[f"n{number}"]:
+            if size := totals[f"n{number}"]:
                 columns = [F.col(f"c{number}_{place}").alias(name) for place, name in enumerate(self.layout.columns[target])]
                 self._add_part(target, done.where(F.col(TAG) == number).select(*columns), size)
-        return {target: found[f"n{number}"] for number, target in enumerate(targets)}
+        return {target: totals[f"n{number}"] for number, target in enumerate(targets)}
 
     def _unknown(self, relation: str, texts: Sequence[str]) -> str:
         """The distinct rows that a work relation does not have yet, in columns n0, n1, …; a relation with many rows is not hashed but streamed."""
         columns = self.layout.columns[relation]
         listed = ", ".join(f"n{place}" for place in range(len(columns)))
         distinct = f"SELECT DISTINCT {listed} FROM ({_named(texts, columns)})"
-        known = self._relation(relation).size
-        if not known:
+        size = self._relation(relation).size
+        if not size:
             return distinct
         equal = " AND ".join(f"f.f{place} = c.n{place}" for place in range(len(columns)))
         read = (
@@ -385,7 +385,7 @@ class DemandMachine:
             + ", ".join(f"`{column}` AS f{place}" for place, column in enumerate(columns))
             + f" FROM `{self.layout.tables[relation]}`"
         )
-        if known <= sizes.BROADCAST_ROWS:
+        if size <= sizes.BROADCAST_ROWS:
             return f"SELECT {listed} FROM ({distinct}) c LEFT ANTI JOIN ({read}) f ON {equal}"
         return f"SELECT {listed} FROM (SELECT /*+ SHUFFLE_HASH(c) */ c.*, f.f0 FROM ({distinct}) c LEFT JOIN ({read}) f ON {equal}) WHERE f0 IS NULL"
 
@@ -465,12 +465,12 @@ class DemandMachine:
 
 def _unnamed(rule: Rule) -> Rule:
     """The rule with `_` for variables of its atoms that occur nowhere else, so that rules are equal that mean the same."""
-    found = Counter(variable.name for literal in (rule.head, *rule.body) for variable in variables(literal, into_aggregates=True))
+    occurrences = Counter(variable.name for literal in (rule.head, *rule.body) for variable in variables(literal, into_aggregates=True))
 
     def plain(literal: Literal) -> Literal:
         if not isinstance(literal, Atom):
             return literal
-        once = (isinstance(arg, Variable) and found[arg.name] == 1 for arg in literal.args)
+        once = (isinstance(arg, Variable) and occurrences[arg.name] == 1 for arg in literal.args)
         return replace(literal, args=tuple(Wildcard(arg.type) if alone else arg for arg, alone in zip(literal.args, once, strict=True)))
 
     return replace(rule, body=tuple(plain(literal) for literal in rule.body))

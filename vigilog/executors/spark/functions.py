@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 _equipped: WeakSet[SparkSession] = WeakSet()
 
 
-def register(session: SparkSession, functions: dict[str, PythonFunction], known: set[str]) -> None:
-    """Makes the functions known to the session; `known` are those it has already."""
+def register(session: SparkSession, functions: dict[str, PythonFunction], registered: set[str]) -> None:
+    """Makes the functions known to the session; `registered` are those it has already."""
     from pyspark.sql.functions import udf
 
     for name, function in functions.items():
-        if name not in known:
+        if name not in registered:
             session.udf.register(name, udf(_python(function), _returns(function), useArrow=True))
-            known.add(name)
+            registered.add(name)
 
 
 def ship(session: SparkSession) -> None:

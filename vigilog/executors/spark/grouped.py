@@ -73,9 +73,9 @@ class GroupKeeper:
             values = frozenset(value for row in state.tail.plus if (value := self._valued(row)) is not None)
             aux = Snapshot(self.frames, group.aux.relation, Delta(plus=values))
         elif state.spooled is not None:
-            known = read_rows(group.state.types, state.spooled.location)
-            found = (value for row in known if (value := self._valued(row)) is not None)
-            aux = in_files(self.frames, group.aux.relation, spool(self._columns(group.aux.relation), group.aux.types, found))
+            states = read_rows(group.state.types, state.spooled.location)
+            valued = (value for row in states if (value := self._valued(row)) is not None)
+            aux = in_files(self.frames, group.aux.relation, spool(self._columns(group.aux.relation), group.aux.types, valued))
         else:
             if not self.frames.on_this_machine:
                 ship(self.frames.session)
@@ -102,8 +102,8 @@ class GroupKeeper:
         wanted = self._columns(group.state.relation)
         keys = [column.alias(name) for column, name in zip(columns[: group.keys], wanted, strict=False)]
         parts = [_part(part.op, part.type, columns[part.column]) for part in group.parts]
-        found = frame.groupBy(*keys).agg(F.count(F.lit(1)), *parts).toDF(*wanted)
-        return found if group.keys else found.where(F.col(f"`{wanted[0]}`") > 0)
+        states = frame.groupBy(*keys).agg(F.count(F.lit(1)), *parts).toDF(*wanted)
+        return states if group.keys else states.where(F.col(f"`{wanted[0]}`") > 0)
 
     # -- a change
 
@@ -130,8 +130,8 @@ class GroupKeeper:
         """The groups that have the bindings of a work relation."""
         if not machine.is_elsewhere(relation):
             return turning.gathered(self.group, list(machine.rows(relation)))
-        found = self._added_up(machine.frame(relation)).limit(MOST_GROUPS + 1)
-        table = machine.frames.act(found.toArrow)
+        states = self._added_up(machine.frame(relation)).limit(MOST_GROUPS + 1)
+        table = machine.frames.act(states.toArrow)
         if table.num_rows > MOST_GROUPS:
             raise OverBudget(f"more than {MOST_GROUPS} groups are touched", "budget")
         width = self.group.keys
@@ -146,8 +146,8 @@ class GroupKeeper:
     ) -> dict[str, Delta]:
         group, touched = self.group, gone.keys() | came.keys()
         width = group.keys
-        known = having(before[group.state.relation], tuple(range(width)), touched) if width else before[group.state.relation].collect()
-        old = {row[:width]: row[width:] for row in known}
+        kept = having(before[group.state.relation], tuple(range(width)), touched) if width else before[group.state.relation].collect()
+        old = {row[:width]: row[width:] for row in kept}
         open_: set[Cells] = set()
 
         def left(key: Cells, _: int) -> None:
@@ -227,24 +227,24 @@ class _Valued:
         for batch in batches:
             rows = list(from_arrow(self.group.state.types, pa.Table.from_batches([batch])))
             made = turning.values(self.group, turning.read(self.group, [row[width:] for row in rows])) if rows else []
-            found = [(*row[:width], *values) for row, values in zip(rows, made, strict=True) if values is not None]
-            yield from to_arrow(self.columns, self.group.aux.types, found).to_batches()
+            valued = [(*row[:width], *values) for row, values in zip(rows, made, strict=True) if values is not None]
+            yield from to_arrow(self.columns, self.group.aux.types, valued).to_batches()
 
 
 def keepers(plan: Plan, session: SparkSession, frames: TemporaryViews, watch: Watch) -> list[GroupKeeper | ImprovedKeeper]:
     """Who keeps what changes before views do: the groups of a plan, and what is recursive through `min` or `max`, each after those that it needs."""
-    found: list[GroupKeeper | ImprovedKeeper] = []
+    all_keepers: list[GroupKeeper | ImprovedKeeper] = []
     for part in plan.components:
         if isinstance(part, ComponentPlan):
-            found += [improved_keeper(plan, part, frames, watch)] if part.component.best else []
+            all_keepers += [improved_keeper(plan, part, frames, watch)] if part.component.best else []
         else:
             rules = bindings_on_demand(plan, part)
             machine = DemandMachine(session, rules.changes, rules.levels, rules.tables, watch)
             program = relevant(plan.needed, [part.group.rows.relation])
             program = program.with_rules(tuple(rule for rule in program.rules if rule.head.relation not in plan.improved))
-            found.append(GroupKeeper(part.group, rules, program, machine, frames, watch))
+            all_keepers.append(GroupKeeper(part.group, rules, program, machine, frames, watch))
     frames.resume()
-    return found
+    return all_keepers
 
 
 def _part(op: str, type_: Type, column: Column) -> Column:

@@ -42,16 +42,16 @@ class ImprovedKeeper:
 
     def fill(self, given: Snapshots, stats: Stats) -> dict[str, Snapshot]:
         """The component, from relations as they are given."""
-        known = {name: given[name] for name in self.reads}
-        with reading.evaluated(self.frames.session, self.program, self.kept, known, self.watch, stats) as machine:
+        inputs = {name: given[name] for name in self.reads}
+        with reading.evaluated(self.frames.session, self.program, self.kept, inputs, self.watch, stats) as machine:
             return {name: settled(self.frames, name, machine.whole(name)) for name in self.kept}
 
     def changes(self, before: Snapshots, after: Snapshots, changed: Mapping[str, Delta], stats: Stats) -> dict[str, Delta]:
         """What a change of what it is derived from does to it. `before` and `after` have all relations that are not derived."""
         if self.reads.isdisjoint(changed):
             return {}
-        known = {name: after[name] for name in self.reads}
-        with reading.evaluated(self.frames.session, self.program, self.kept, known, self.watch, stats) as machine:
+        inputs = {name: after[name] for name in self.reads}
+        with reading.evaluated(self.frames.session, self.program, self.kept, inputs, self.watch, stats) as machine:
             compared = {name: (before[name].exact, self.frames.lasting(machine.whole(name))) for name in self.kept}
             self.frames.resume()
             return differences(self.frames, compared)

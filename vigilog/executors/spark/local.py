@@ -27,10 +27,10 @@ class Rows:
 
     def add(self, rows: Iterable[Row]) -> list[Row]:
         """Adds rows; gives those that are new."""
-        known, new = self.rows, []
+        old, new = self.rows, []
         for row in rows:
-            if row not in known:
-                known[row] = None
+            if row not in old:
+                old[row] = None
                 new.append(row)
         for columns, index in self.indexes.items():
             _enter(index, columns, new)
@@ -100,7 +100,7 @@ class LocalRule:
     def derive(self, recent: Iterable[Row], relations: Mapping[str, Matching], most: int | None = None) -> Iterator[Row]:
         """What follows from recent rows of the first atom. Raises Excess if that, or what is met on the way, are more than `most` rows."""
         self.left = most
-        bindings: Iterable[Binding] = (found for row in recent for found in self.first((), row))
+        bindings: Iterable[Binding] = (extended for row in recent for extended in self.first((), row))
         for step in self.steps:
             bindings = step(bindings, relations)
         for binding in bindings:
@@ -118,8 +118,8 @@ class LocalRule:
         def cost(index: int) -> tuple[int, bool, bool, int]:
             literal = pending[index]
             if isinstance(literal, syntax.Atom):
-                known = sum(not isinstance(arg, syntax.Wildcard) and self._known(arg) for arg in literal.args)
-                return 1 + awaits(literal, equalities, self.slots, self.scope), not known, literal.relation in self.late, -known
+                bound = sum(not isinstance(arg, syntax.Wildcard) and self._known(arg) for arg in literal.args)
+                return 1 + awaits(literal, equalities, self.slots, self.scope), not bound, literal.relation in self.late, -bound
             late = (
                 isinstance(literal, syntax.Negation) and isinstance(literal.literal, syntax.Atom) and literal.literal.relation in self.late
             )
@@ -167,10 +167,10 @@ class LocalRule:
                 assert_never(literal)
 
     def _join(self, atom: syntax.Atom) -> Step:
-        known = [
+        bound = [
             (column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard) and self._known(arg)
         ]
-        columns, keys = tuple(column for column, _ in known), [value for _, value in known]
+        columns, keys = tuple(column for column, _ in bound), [value for _, value in bound]
         if all(column in columns or isinstance(arg, syntax.Wildcard) for column, arg in enumerate(atom.args)):
             return self._present(atom.relation, columns, keys)
         match = self._match(atom, columns)
@@ -178,25 +178,25 @@ class LocalRule:
         def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
             rows = relations[atom.relation]
             for binding in bindings:
-                found = rows.matching(columns, tuple([key(binding) for key in keys]))
+                matches = rows.matching(columns, tuple([key(binding) for key in keys]))
                 if self.left is not None:
-                    self.left -= len(found)
+                    self.left -= len(matches)
                     if self.left < 0:
                         raise Excess
-                for row in found:
+                for row in matches:
                     yield from match(binding, row)
 
         return step
 
-    def _match(self, atom: syntax.Atom, known: Collection[int] = ()) -> Callable[[Binding, Row], Iterable[Binding]]:
-        """How a row extends a binding: by the variables that are new with it, or not at all. Columns that are `known` are right already."""
+    def _match(self, atom: syntax.Atom, bound: Collection[int] = ()) -> Callable[[Binding, Row], Iterable[Binding]]:
+        """How a row extends a binding: by the variables that are new with it, or not at all. Columns that are `bound` are right already."""
         new: list[int] = []
         rest: list[tuple[int, syntax.Term]] = []
         for column, arg in enumerate(atom.args):
             if isinstance(arg, syntax.Variable) and arg.name not in self.slots:
                 self.slots[arg.name] = len(self.slots)
                 new.append(column)
-            elif column not in known and not isinstance(arg, syntax.Wildcard):
+            elif column not in bound and not isinstance(arg, syntax.Wildcard):
                 rest.append((column, arg))
         checks = [(column, self._value(arg)) for column, arg in rest]
 
@@ -219,15 +219,15 @@ class LocalRule:
         return step
 
     def _absent(self, atom: syntax.Atom) -> Step:
-        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard)]
-        return self._present(atom.relation, tuple(column for column, _ in known), [value for _, value in known], wanted=False)
+        bound = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if not isinstance(arg, syntax.Wildcard)]
+        return self._present(atom.relation, tuple(column for column, _ in bound), [value for _, value in bound], wanted=False)
 
     def _aggregate(self, name: str, aggregate: syntax.Aggregate) -> Step:
         """A variable is a count, or a sum, over the rows of one relation that have what is known."""
         (atom,), type_ = aggregate.body, aggregate.type
         assert isinstance(atom, syntax.Atom) and type_ is not None, "an aggregate for this process"
-        known = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if names(arg) <= self.scope]
-        columns, keys = tuple(column for column, _ in known), [value for _, value in known]
+        bound = [(column, self._value(arg)) for column, arg in enumerate(atom.args) if names(arg) <= self.scope]
+        columns, keys = tuple(column for column, _ in bound), [value for _, value in bound]
         target = None if aggregate.target is None else atom.args.index(aggregate.target)
         own = self.slots.get(name)
         self.slots.setdefault(name, len(self.slots))
@@ -235,11 +235,11 @@ class LocalRule:
         def step(bindings: Iterable[Binding], relations: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
                 rows = relations[atom.relation].matching(columns, tuple([key(binding) for key in keys]))
-                found = functors.aggregate(aggregate.op, type_, rows if target is None else [row[target] for row in rows])
-                self.undefined += found is None
-                if own is None and found is not None:
-                    yield (*binding, found)
-                elif own is not None and found == binding[own]:
+                total = functors.aggregate(aggregate.op, type_, rows if target is None else [row[target] for row in rows])
+                self.undefined += total is None
+                if own is None and total is not None:
+                    yield (*binding, total)
+                elif own is not None and total == binding[own]:
                     yield binding
 
         return step
@@ -250,9 +250,9 @@ class LocalRule:
 
         def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
-                found = value(binding)
-                if found is not None:
-                    yield (*binding, found)
+                cell = value(binding)
+                if cell is not None:
+                    yield (*binding, cell)
 
         return step
 
@@ -262,9 +262,9 @@ class LocalRule:
 
         def step(bindings: Iterable[Binding], _: Mapping[str, Matching]) -> Iterator[Binding]:
             for binding in bindings:
-                found = value(binding)
-                if found is not None:
-                    yield from match(binding, found)
+                cell = value(binding)
+                if cell is not None:
+                    yield from match(binding, cell)
 
         return step
 
@@ -361,9 +361,9 @@ class LocalRule:
             args = [part(binding) for part in values]
             if None in args:
                 return None
-            found = functors.apply(term.name, type_, types, args)  # type: ignore[arg-type]  # checked programs are typed
-            self.undefined += found is None
-            return found
+            result = functors.apply(term.name, type_, types, args)  # type: ignore[arg-type]  # checked programs are typed
+            self.undefined += result is None
+            return result
 
         return value
 

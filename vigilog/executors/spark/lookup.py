@@ -31,7 +31,7 @@ class Fetched:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.known: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
+        self.indexes: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
         self.wanted: dict[tuple[int, ...], set[Row]] = {}
         self.many: set[tuple[int, ...]] = set()  # columns by which more rows were asked for than are fetched
 
@@ -39,14 +39,14 @@ class Fetched:
         """The rows that have these values in these columns; None if that is not known yet."""
         if not columns or columns in self.many:
             raise Unbound
-        found = self.known.get(columns, {}).get(key)
-        if found is None:
+        rows = self.indexes.get(columns, {}).get(key)
+        if rows is None:
             self.wanted.setdefault(columns, set()).add(key)
-        return found
+        return rows
 
     def take(self, columns: tuple[int, ...], rows: Iterable[Row]) -> None:
         """The rows for all keys that were wanted by these columns."""
-        index = self.known.setdefault(columns, {})
+        index = self.indexes.setdefault(columns, {})
         index.update((key, []) for key in self.wanted.pop(columns))
         for row in rows:
             index[tuple([row[column] for column in columns])].append(row)
@@ -75,19 +75,19 @@ class Table:
             return self.snapshot.rows > 0 if not columns else self.here.has(columns, key)
         if self.here.has(columns, key):
             return True
-        if (far := self.fetched.known.get(columns, {}).get(key)) is not None:
+        if (far := self.fetched.indexes.get(columns, {}).get(key)) is not None:
             return any(row not in self.gone for row in far)
         if columns in self.fetched.many:
             raise Unbound
-        found = self.there.get(columns, {}).get(key)
-        if found is None:
+        present = self.there.get(columns, {}).get(key)
+        if present is None:
             self.doubted.setdefault(columns, set()).add(key)
             self.missed += 1
-        return bool(found)
+        return bool(present)
 
-    def decide(self, columns: tuple[int, ...], found: Collection[Row]) -> None:
+    def decide(self, columns: tuple[int, ...], present: Collection[Row]) -> None:
         """Of the keys that were doubted, these are there."""
-        self.there.setdefault(columns, {}).update((key, key in found) for key in self.doubted.pop(columns))
+        self.there.setdefault(columns, {}).update((key, key in present) for key in self.doubted.pop(columns))
 
 
 class Lookup:
@@ -122,12 +122,12 @@ class Lookup:
         self.wish_nothing()
         table = self.table(snapshot)
         before = table.missed
-        found = {row for value in values for row in table.matching(columns, value)}
+        rows = {row for value in values for row in table.matching(columns, value)}
         if table.missed > before:
             if not self.fetch(most):
                 return having(snapshot, columns, values)
-            found = {row for value in values for row in table.matching(columns, value)}
-        return found
+            rows = {row for value in values for row in table.matching(columns, value)}
+        return rows
 
     def table(self, snapshot: Snapshot) -> Table:
         if id(snapshot) not in self.tables:
@@ -146,13 +146,13 @@ class Lookup:
             for columns in [columns for columns in fetched.wanted if near is not None and near.serves(columns)]:
                 assert near is not None, "it serves"
                 done = True
-                found = near.having(columns, fetched.wanted[columns], most - self.size)
-                if found is None:
+                rows = near.having(columns, fetched.wanted[columns], most - self.size)
+                if rows is None:
                     fetched.many.add(columns)
                     del fetched.wanted[columns]
                 else:
-                    self.size += len(found)
-                    fetched.take(columns, found)
+                    self.size += len(rows)
+                    fetched.take(columns, rows)
             for table in [table for table in self.tables.values() if near is not None and table.fetched is fetched]:
                 for columns in [columns for columns in table.doubted if near is not None and near.serves(columns)]:
                     assert near is not None, "it serves"
@@ -175,16 +175,16 @@ class Lookup:
             parts = [_part(fetched.snapshot, sought(fetched.snapshot, columns, keys)) for fetched, columns, keys in asked]
             parts += [_part(table.snapshot, there(table.snapshot, columns, keys), columns) for table, columns, keys in doubted]
             self.frames.configure(partitions=1, adaptive=False)
-            found = self.frames.act(together(self.frames, parts).limit(most + 1).toArrow)
-            if found.num_rows <= most:
-                self.size += found.num_rows
+            answer = self.frames.act(together(self.frames, parts).limit(most + 1).toArrow)
+            if answer.num_rows <= most:
+                self.size += answer.num_rows
                 for number, (fetched, columns, keys) in enumerate(asked):
-                    own = part_of(found, parts, number)
+                    own = part_of(answer, parts, number)
                     self._remember(fetched.snapshot.relation, columns, few=own.num_rows <= MUCH * len(keys))
                     fetched.take(columns, rows_of(self.frames, fetched.snapshot.relation, own))
                 for number, (table, columns, _) in enumerate(doubted, start=len(asked)):
                     types = [self.frames.layout.types[table.snapshot.relation][column] for column in columns]
-                    table.decide(columns, set(from_arrow(types, part_of(found, parts, number))))
+                    table.decide(columns, set(from_arrow(types, part_of(answer, parts, number))))
                 return True
         self.wish_nothing()
         return False

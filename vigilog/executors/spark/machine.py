@@ -89,9 +89,9 @@ class FrameMachine:
         counts = {"rows": F.count(F.lit(1))}
         if REFUSED in frame.columns:
             counts["refused"] = F.count_if(F.col(REFUSED))
-        done, found = self.frames.settle(frame.distinct(), counts)
-        self.take(relation, done.select(*(F.col(f"`{name}`") for name in self._columns(relation))), found["rows"])
-        return found.get("refused", 0)
+        done, totals = self.frames.settle(frame.distinct(), counts)
+        self.take(relation, done.select(*(F.col(f"`{name}`") for name in self._columns(relation))), totals["rows"])
+        return totals.get("refused", 0)
 
     def take(self, relation: str, frame: DataFrame, rows: int) -> None:
         """Takes rows that are settled and distinct already."""
@@ -116,10 +116,10 @@ class FrameMachine:
 
     def here(self, relation: str) -> pa.Table | None:
         """All rows of a relation, if they are on the driver."""
-        known = self.relations[relation]
-        if known.parts:
+        state = self.relations[relation]
+        if state.parts:
             return None
-        return self.frames.table(relation, []) if known.local is None else known.local
+        return self.frames.table(relation, []) if state.local is None else state.local
 
     # -- rounds
 
@@ -263,9 +263,9 @@ class FrameMachine:
         names = ", ".join(f"`{column}` AS n{i}" for i, column in enumerate(columns))
         text = best_rows(f"SELECT {names} FROM ({self._parts(relation)})", self.component.best[relation], len(columns))
         shown = ", ".join(f"n{i} AS `{column}`" for i, column in enumerate(columns))
-        done, found = self.frames.settle(self.frames.sql(f"SELECT {shown} FROM ({text})", {}), {"rows": F.count(F.lit(1))})
+        done, totals = self.frames.settle(self.frames.sql(f"SELECT {shown} FROM ({text})", {}), {"rows": F.count(F.lit(1))})
         kept = done.select(*(F.col(f"`{name}`") for name in columns))
-        self._replace(relation, kept, found["rows"], list(self.relations[relation].parts))
+        self._replace(relation, kept, totals["rows"], list(self.relations[relation].parts))
 
     def count_undefined(self) -> int:
         """In how many cases a functor of some rule had no value: one action, none if no rule has such a functor."""
@@ -298,15 +298,15 @@ class FrameMachine:
         text = " UNION ALL ".join(fresh)
         if bounded:
             text = f"SELECT * FROM ({text}) LIMIT {NO_LIMIT}"
-        done, found = self.frames.settle(self.frames.sql(text, self.parameters), counts)
+        done, totals = self.frames.settle(self.frames.sql(text, self.parameters), counts)
         for index, relation in enumerate(relations):
             columns = [F.col(f"c{index}_{place}").alias(name) for place, name in enumerate(self._columns(relation))]
             own = done if len(relations) == 1 else done.where(F.col(TAG) == index)
             recent = own.where(RECENT) if merged[relation] else own
             if self.component.recursive:
-                self.frames.show(self._recent(relation), recent.select(*columns), found[f"n{index}"])
-            self._replace(relation, own.select(*columns), found[f"n{index}"], merged[relation])
-        return {relation: found[f"n{index}"] for index, relation in enumerate(relations)}
+                self.frames.show(self._recent(relation), recent.select(*columns), totals[f"n{index}"])
+            self._replace(relation, own.select(*columns), totals[f"n{index}"], merged[relation])
+        return {relation: totals[f"n{index}"] for index, relation in enumerate(relations)}
 
     def _unknown(self, relation: str, texts: Sequence[str]) -> str:
         """The distinct candidates that the relation does not have yet, in columns n0, n1, …
@@ -320,12 +320,12 @@ class FrameMachine:
         distinct = f"SELECT {'' if relation in self.once else 'DISTINCT '}{listed} FROM ({' UNION ALL '.join(texts)}) AS u({listed})"
         if not self.sizes[relation]:
             return distinct
-        known = ", ".join(f"`{column}` AS f{i}" for i, column in enumerate(self._columns(relation)))
+        columns = ", ".join(f"`{column}` AS f{i}" for i, column in enumerate(self._columns(relation)))
         equal = " AND ".join(f"f.f{i} = c.n{i}" for i in range(len(names)))
-        found = ", ".join(f"c.{name}" for name in names)
+        qualified = ", ".join(f"c.{name}" for name in names)
         return (
-            f"SELECT {listed} FROM (SELECT /*+ SHUFFLE_HASH(c) */ {found}, f.f0 FROM ({distinct}) c "
-            f"LEFT JOIN (SELECT {known} FROM ({self._parts(relation)})) f ON {equal}) WHERE f0 IS NULL"
+            f"SELECT {listed} FROM (SELECT /*+ SHUFFLE_HASH(c) */ {qualified}, f.f0 FROM ({distinct}) c "
+            f"LEFT JOIN (SELECT {columns} FROM ({self._parts(relation)})) f ON {equal}) WHERE f0 IS NULL"
         )
 
     def _better(self, relation: str, text: str) -> str:
@@ -335,12 +335,12 @@ class FrameMachine:
         if not self.sizes[relation]:
             return candidates
         names = ", ".join(f"`{column}` AS n{i}" for i, column in enumerate(self._columns(relation)))
-        known = best_rows(f"SELECT {names} FROM ({self._parts(relation)})", best, width)
+        current = best_rows(f"SELECT {names} FROM ({self._parts(relation)})", best, width)
         equal = " AND ".join(f"f.n{i} = c.n{i}" for i in best.keys(width)) or "true"
         value, sign = f"n{best.column}", "<" if best.op == "min" else ">"
         shown = ", ".join(f"c.n{i}" for i in range(width))
         return (
-            f"SELECT {shown} FROM ({candidates}) c LEFT JOIN ({known}) f ON {equal} WHERE f.{value} IS NULL OR c.{value} {sign} f.{value}"
+            f"SELECT {shown} FROM ({candidates}) c LEFT JOIN ({current}) f ON {equal} WHERE f.{value} IS NULL OR c.{value} {sign} f.{value}"
         )
 
     def _renamed(self, relation: str, view: str) -> str:
@@ -377,28 +377,28 @@ class FrameMachine:
 
     def _keep(self, relation: str, rows: pa.Table) -> None:
         """Adds rows to those of a relation that are on the driver."""
-        known = self.relations[relation]
+        state = self.relations[relation]
         self.sizes[relation] += rows.num_rows
         self.stale.add(relation)
-        known.local = rows if known.local is None else pa.concat_tables([known.local, rows])
-        if known.local.num_rows > LOCAL_ROWS:
+        state.local = rows if state.local is None else pa.concat_tables([state.local, rows])
+        if state.local.num_rows > LOCAL_ROWS:
             self._close_local(relation)
 
     def _close_local(self, relation: str) -> None:
         """What is on the driver becomes a part like others, to be merged with them."""
-        known = self.relations[relation]
-        if known.local is not None:
-            known.parts.append((self._local_view(relation, known.local), known.local.num_rows))
-            known.local, known.local_view, known.local_shown = None, "", 0
+        state = self.relations[relation]
+        if state.local is not None:
+            state.parts.append((self._local_view(relation, state.local), state.local.num_rows))
+            state.local, state.local_view, state.local_shown = None, "", 0
 
     def _local_view(self, relation: str, rows: pa.Table) -> str:
         """What is on the driver, visible to SQL."""
-        known = self.relations[relation]
-        if known.local_shown != rows.num_rows:
-            known.local_view = known.local_view or f"{self.layout.tables[relation]}__local_{next(self.numbers)}"
-            self.frames.show(known.local_view, self.frames.frame(relation, rows))
-            known.local_shown = rows.num_rows
-        return known.local_view
+        state = self.relations[relation]
+        if state.local_shown != rows.num_rows:
+            state.local_view = state.local_view or f"{self.layout.tables[relation]}__local_{next(self.numbers)}"
+            self.frames.show(state.local_view, self.frames.frame(relation, rows))
+            state.local_shown = rows.num_rows
+        return state.local_view
 
     def _add_part(self, relation: str, part: DataFrame, rows: int) -> None:
         view = self.frames.show(f"{self.layout.tables[relation]}__part_{next(self.numbers)}", part)
@@ -406,9 +406,9 @@ class FrameMachine:
         self.sizes[relation] += rows
 
     def _replace(self, relation: str, part: DataFrame, fresh: int, merged: list[tuple[str, int]]) -> None:
-        known = self.relations[relation]
+        state = self.relations[relation]
         old = sum(rows for _, rows in merged)
-        known.parts = known.parts[: len(known.parts) - len(merged)]
+        state.parts = state.parts[: len(state.parts) - len(merged)]
         self.sizes[relation] -= old
         if fresh + old:
             self._add_part(relation, part, fresh + old)
@@ -441,8 +441,8 @@ class FrameMachine:
         return parts[min(start, MOST_PARTS // 2) :]
 
     def _parts(self, relation: str) -> str:
-        known = self.relations[relation]
-        views = [view for view, _ in known.parts] + ([] if known.local is None else [self._local_view(relation, known.local)])
+        state = self.relations[relation]
+        views = [view for view, _ in state.parts] + ([] if state.local is None else [self._local_view(relation, state.local)])
         if not views:
             views = [self.frames.show(f"{self.layout.tables[relation]}__none", self.frames.local(relation, []))]
         return " UNION ALL ".join(f"SELECT * FROM {view}" for view in views)

@@ -30,7 +30,7 @@ def _nested(shape: Shape, part: Part, frame: Callable[[str], DataFrame], made: d
     """A part outer-joined with its attributes: its keys (k0, k1 …), and its objects as structs."""
     width = part.parameters + 1
     keys = [f"k{number}" for number in range(width)]
-    found = frame(part.relation).toDF(*keys)
+    rows = frame(part.relation).toDF(*keys)
     columns = [F.col(keys[-1]).alias("id")]
     if part.parameters:
         columns.append(F.struct(*(F.col(key).alias(name) for key, (name, _) in zip(keys, shape.parameters, strict=False))).alias("params"))
@@ -42,7 +42,7 @@ def _nested(shape: Shape, part: Part, frame: Callable[[str], DataFrame], made: d
             links = links.join(made[slot.part].toDF(*inside, "inside"), inside).drop("end").withColumnRenamed("inside", "end")
         several = F.sort_array(F.collect_list("end"))
         ends = links.groupBy(*keys).agg((several[0] if slot.single else several).alias(f"a{number}"))
-        found = found.join(ends, keys, "left")
+        rows = rows.join(ends, keys, "left")
         whole = F.col(f"a{number}")
-        columns.append((whole if slot.single else F.coalesce(whole, F.array().cast(found.schema[f"a{number}"].dataType))).alias(slot.label))
-    return found.select(*keys, F.struct(*columns).alias("object"))
+        columns.append((whole if slot.single else F.coalesce(whole, F.array().cast(rows.schema[f"a{number}"].dataType))).alias(slot.label))
+    return rows.select(*keys, F.struct(*columns).alias("object"))

@@ -42,8 +42,8 @@ Given = Mapping[str, Snapshot]
 
 def unstored(program: Program, given: Iterable[str]) -> Program:
     """A program that reads relations as they are given, and derives the others."""
-    known = frozenset(given)
-    return replace(program, rules=tuple(rule for rule in program.rules if rule.head.relation not in known))
+    names = frozenset(given)
+    return replace(program, rules=tuple(rule for rule in program.rules if rule.head.relation not in names))
 
 
 @contextmanager
@@ -90,14 +90,14 @@ def proofs(
     needed = relevant(program, [relation])
     base = {name: given[name] for name in needed.relations.keys() & given.keys() - {rule.head.relation for rule in program.rules}}
     if relation in base:
-        found: Mapping[str, Iterable[Row]] = {relation: among(base[relation], rows)}
+        premises: Mapping[str, Iterable[Row]] = {relation: among(base[relation], rows)}
     elif (many := sum(table.rows for table in base.values())) <= FEW_ROWS or improved(needed):
         if many > MOST_READ:  # the best of all rests on all
             raise DataError(f"a proof of {relation} is too far to seek: it may rest on more than {MOST_READ:,} rows", "why")
-        found = {name: table.collect() for name, table in base.items()}
+        premises = {name: table.collect() for name, table in base.items()}
     else:
-        found = _lineage(session, needed, relation, rows, base, watch, stats)
-    with closing(EmbeddedViews(plan(needed, [relation] if improved(needed) else ()), found)) as views:
+        premises = _lineage(session, needed, relation, rows, base, watch, stats)
+    with closing(EmbeddedViews(plan(needed, [relation] if improved(needed) else ()), premises)) as views:
         return views.proofs(relation, rows)
 
 

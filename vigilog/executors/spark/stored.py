@@ -168,16 +168,16 @@ def settled(frames: TemporaryViews, relation: str, frame: DataFrame, source: Pla
     counts = {"rows": F.count(F.lit(1))}
     if source is not None:
         counts["refused"] = F.count_if(F.col(REFUSED))
-    done, found = frames.settle(frame, counts, StorageLevel.DISK_ONLY)
-    if source is not None and found["refused"]:
+    done, totals = frames.settle(frame, counts, StorageLevel.DISK_ONLY)
+    if source is not None and totals["refused"]:
         place = source
         raise frames.act(lambda: refusal(frames.session, place))
     kept = done.select(*(F.col(f"`{name}`") for name in frames.layout.columns[relation]))
-    if found["rows"] <= LOCAL_ROWS:
+    if totals["rows"] <= LOCAL_ROWS:
         return Snapshot(frames, relation, Delta(plus=frozenset(rows_of(frames, relation, frames.act(kept.toArrow)))))
     cached = kept.persist()
     frames.act(cached.count)
-    return Snapshot(frames, relation, Delta(), cached, found["rows"])
+    return Snapshot(frames, relation, Delta(), cached, totals["rows"])
 
 
 def spooled(frames: TemporaryViews, relation: str, frame: DataFrame) -> Snapshot:
@@ -210,31 +210,31 @@ def among(snapshot: Snapshot, rows: Collection[Row]) -> set[Row]:
     from pyspark.sql import functions as F
 
     tail, settled, frames = snapshot.tail, snapshot.settled, snapshot.frames
-    found = {row for row in rows if row in tail.plus}
-    open_ = [row for row in set(rows) - found if row not in tail.minus]
+    here = {row for row in rows if row in tail.plus}
+    open_ = [row for row in set(rows) - here if row not in tail.minus]
     if settled is None or not open_:
-        return found
+        return here
     if snapshot.near is not None:
         near = snapshot.near.having(range(len(settled.columns)), set(open_), MOST_NEAR)
         if near is not None:
-            return found.union(near)
+            return here.union(near)
     asked = F.broadcast(frames.session.createDataFrame(_numbered(frames, snapshot.relation, open_)))
     matched = settled.alias("s").join(asked.alias("l"), _same(settled.columns)).select(_NUMBER)
-    return found | {open_[number] for number in frames.act(matched.toArrow)[_NUMBER].to_pylist()}
+    return here | {open_[number] for number in frames.act(matched.toArrow)[_NUMBER].to_pylist()}
 
 
 def having(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) -> set[Row]:
     """The rows of a relation that have one of some values in their columns: one action, none if that is known here."""
     tail, settled, frames = snapshot.tail, snapshot.settled, snapshot.frames
     wanted = set(values)
-    found = {row for row in tail.plus if tuple(row[column] for column in columns) in wanted}
+    here = {row for row in tail.plus if tuple(row[column] for column in columns) in wanted}
     if settled is None or not wanted:
-        return found
+        return here
     near = snapshot.near.having(columns, wanted, MOST_NEAR) if snapshot.near is not None and columns else None
     if near is not None:
-        return found.union(near) - tail.minus
+        return here.union(near) - tail.minus
     rows = set(rows_of(frames, snapshot.relation, frames.act(sought(snapshot, columns, wanted).toArrow)))
-    return found | (rows - tail.minus)
+    return here | (rows - tail.minus)
 
 
 def sought(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) -> DataFrame:
@@ -247,8 +247,8 @@ def sought(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) 
     types = [frames.layout.types[relation][column] for column in columns]
     asked = F.broadcast(frames.session.createDataFrame(to_arrow(names, types, list(values))))
     for place, (name, type_) in enumerate(zip(names, types, strict=True)):
-        if type_.kind in ORDERED and len(said := {value[place] for value in values}) <= FEW_VALUES:
-            settled = settled.where(F.col(f"`{name}`").isin(*said))  # so few parts of files are read
+        if type_.kind in ORDERED and len(cells := {value[place] for value in values}) <= FEW_VALUES:
+            settled = settled.where(F.col(f"`{name}`").isin(*cells))  # so few parts of files are read
     return settled.alias("s").join(asked.alias("l"), _same(names)).select("s.*")
 
 
@@ -256,10 +256,10 @@ def there(snapshot: Snapshot, columns: Sequence[int], values: Collection[Row]) -
     """Those of some values that settled rows which are not gone have in their columns."""
     from pyspark.sql import functions as F
 
-    found = sought(snapshot, columns, values)
+    rows = sought(snapshot, columns, values)
     if snapshot.tail.minus:
-        found = found.join(F.broadcast(snapshot.gone), list(found.columns), "left_anti")
-    return found.select(*(F.col(f"`{found.columns[column]}`") for column in columns)).distinct()
+        rows = rows.join(F.broadcast(snapshot.gone), list(rows.columns), "left_anti")
+    return rows.select(*(F.col(f"`{rows.columns[column]}`") for column in columns)).distinct()
 
 
 def nearest(snapshot: Snapshot, bound: Mapping[int, Value], most: int) -> set[Row]:
@@ -270,9 +270,9 @@ def nearest(snapshot: Snapshot, bound: Mapping[int, Value], most: int) -> set[Ro
         return sum(row[column] == value for column, value in bound.items())
 
     frames, relation, settled = snapshot.frames, snapshot.relation, snapshot.settled
-    found = {row for row in snapshot.tail.plus if agreeing(row)}
+    here = {row for row in snapshot.tail.plus if agreeing(row)}
     if settled is None or not bound:
-        return found
+        return here
     names = [frames.layout.columns[relation][column] for column in bound]
     types = [frames.layout.types[relation][column] for column in bound]
     wanted = frames.session.createDataFrame(to_arrow(names, types, [tuple(bound.values())]))
@@ -280,7 +280,7 @@ def nearest(snapshot: Snapshot, bound: Mapping[int, Value], most: int) -> set[Ro
     both = settled.alias("s").crossJoin(F.broadcast(wanted).alias("l")).select("s.*", agreement.alias(_NUMBER))
     best = both.where(F.col(_NUMBER) > 0).orderBy(F.col(_NUMBER).desc(), *(F.col(f"`{name}`") for name in settled.columns))
     rows = set(rows_of(frames, relation, frames.act(best.limit(most + len(snapshot.tail.minus)).drop(_NUMBER).toArrow)))
-    return found | (rows - snapshot.tail.minus)
+    return here | (rows - snapshot.tail.minus)
 
 
 def twice(snapshot: Snapshot, columns: Sequence[int]) -> Row | None:
@@ -289,9 +289,9 @@ def twice(snapshot: Snapshot, columns: Sequence[int]) -> Row | None:
 
     frames, names = snapshot.frames, [snapshot.frames.layout.columns[snapshot.relation][column] for column in columns]
     grouped = snapshot.exact.groupBy(*(F.col(f"`{name}`") for name in names)).count()
-    found = frames.act(grouped.where(F.col("count") > 1).select(*(F.col(f"`{name}`") for name in names)).limit(1).toArrow)
+    table = frames.act(grouped.where(F.col("count") > 1).select(*(F.col(f"`{name}`") for name in names)).limit(1).toArrow)
     types = [frames.layout.types[snapshot.relation][column] for column in columns]
-    return next(iter(from_arrow(types, found)), None)
+    return next(iter(from_arrow(types, table)), None)
 
 
 def _same(columns: Sequence[str]) -> Column:

@@ -53,21 +53,21 @@ def _tasks(tracker: StatusTracker, group: str, jobs: set[int]) -> tuple[int, int
     jobs |= {*tracker.getActiveJobsIds()} & {*tracker.getJobIdsForGroup(group)}
     done = total = 0
     for job in jobs:
-        if (known := tracker.getJobInfo(job)) is None:
+        if (info := tracker.getJobInfo(job)) is None:
             continue
-        for number in known.stageIds:
+        for number in info.stageIds:
             if (stage := tracker.getStageInfo(number)) is not None:
                 total += stage.numTasks
-                done += stage.numCompletedTasks if known.status == "RUNNING" else stage.numTasks
+                done += stage.numCompletedTasks if info.status == "RUNNING" else stage.numTasks
     return done, total
 
 
 @contextmanager
 def _heard(session: SparkSession, watch: Watch) -> Iterator[None]:
     def hear(stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        known = list(stages or ())
-        if total := sum(stage.num_tasks for stage in known):
-            watch.part(sum(stage.num_completed_tasks for stage in known), total, "task")
+        infos = list(stages or ())
+        if total := sum(stage.num_tasks for stage in infos):
+            watch.part(sum(stage.num_completed_tasks for stage in infos), total, "task")
 
     session.registerProgressHandler(hear)  # type: ignore[arg-type]  # what is called is enough
     try:

@@ -40,7 +40,7 @@ class TemporaryViews:
         self.layout = Layout(program, f"{self.tag}_")
         self.dialect = SparkDialect()
         self.connect = is_remote(session)
-        self.known: set[str] = set()
+        self.registered: set[str] = set()
         self.views: set[str] = set()
         self.actions, self.counted = 0, (0, 0)
         self.on_this_machine = not self.connect and str(session.sparkContext.master).startswith("local[")
@@ -64,10 +64,10 @@ class TemporaryViews:
             self.session.sparkContext.setJobGroup(self.tag, "vigilog")
 
     def sql(self, text: str, parameters: Parameters) -> DataFrame:
-        if self.dialect.functions.keys() - self.known:
+        if self.dialect.functions.keys() - self.registered:
             if not self.on_this_machine:
                 ship(self.session)
-            register(self.session, self.dialect.functions, self.known)
+            register(self.session, self.dialect.functions, self.registered)
         try:
             return self.session.sql(text, args=dict(parameters) or None)
         except Exception as reason:
@@ -121,8 +121,8 @@ class TemporaryViews:
         observation = Observation()
         observed = frame.observe(observation, *(column.alias(name) for name, column in counts.items()))
         done = self.act(lambda: observed.localCheckpoint(eager=True, storageLevel=level))
-        found = observation.get
-        return done, {name: int(found.get(name) or 0) for name in counts}
+        totals = observation.get
+        return done, {name: int(totals.get(name) or 0) for name in counts}
 
     def lasting(self, frame: DataFrame) -> DataFrame:
         """A frame that can be read when the views that it names are gone; only Spark Connect looks for them so late."""

@@ -73,8 +73,8 @@ def differing(frames: TemporaryViews, compared: Mapping[str, tuple[DataFrame, Da
     counts = [
         _differing(*sides).agg(F.count(F.lit(1)).alias("rows")).select(F.lit(name).alias(TAG), "rows") for name, sides in compared.items()
     ]
-    found = frames.act(reduce(lambda left, right: left.unionAll(right), counts).collect) if counts else []
-    return {row[TAG]: row["rows"] for row in found}
+    rows = frames.act(reduce(lambda left, right: left.unionAll(right), counts).collect) if counts else []
+    return {row[TAG]: row["rows"] for row in rows}
 
 
 def differences(frames: TemporaryViews, compared: Mapping[str, tuple[DataFrame, DataFrame]]) -> dict[str, Delta]:

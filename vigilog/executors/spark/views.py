@@ -146,7 +146,7 @@ class SparkViews:
                     moved = {**changes, **turned}
                     given = {states[name].lost: delta.minus for name, delta in moved.items() if name in states}
                     given |= {states[name].gained: delta.plus for name, delta in moved.items() if name in states}
-                    found, kept, stored = self._derive(changes, moved, after, given)
+                    deltas, kept, stored = self._derive(changes, moved, after, given)
             except OverBudget as reason:
                 if self.strict and not self.stored.issuperset(self.rules.derived):
                     raise DataError(f"{reason.message}, and recomputing is refused (strict)", "budget") from None
@@ -154,44 +154,44 @@ class SparkViews:
                 self.frames.restore()
                 after |= self._groups_anew(changes, {name: after.get(name, snapshot) for name, snapshot in self.snapshots.items()})
                 moved = {**changes, **self._improved(after)}
-                found, kept, stored = self._recompute(views, moved, after)
+                deltas, kept, stored = self._recompute(views, moved, after)
                 self.guard.anew[frozenset(changes)] = time.perf_counter() - began
                 self.stats.recomputed = reason.message
             if settle is not nothing and self.queries.queries:  # somebody is told
                 moved |= {name: delta for name, delta in stored.items() if delta}
-                found |= self.queries.changes(moved, self.snapshots, {**after, **kept}, self.allowance(), self.stats)
+                deltas |= self.queries.changes(moved, self.snapshots, {**after, **kept}, self.allowance(), self.stats)
             before, self.snapshots = (
                 self.snapshots,
                 self.snapshots | after | kept,
             )  # even if it is not to be kept: `settle` may look at the new state
             self._count()
             try:
-                settle(found)
+                settle(deltas)
             except BaseException:
                 self.snapshots = before
                 raise
             if not keep:
                 self.snapshots = before
-        return found
+        return deltas
 
     def _turn_groups(self, changes: Mapping[str, Delta], after: Mapping[str, Snapshot]) -> dict[str, Delta]:
         """What is lost and gained of what is kept of groups, each after what its bindings are derived from."""
         turned: dict[str, Delta] = {}
         for keeper in self._filled:
             now = {**self.snapshots, **after} | {name: self.snapshots[name].after(delta) for name, delta in turned.items()}
-            found = keeper.changes(self.snapshots, now, {**changes, **turned}, self.stats)
-            turned |= {name: delta for name, delta in found.items() if delta}
+            deltas = keeper.changes(self.snapshots, now, {**changes, **turned}, self.stats)
+            turned |= {name: delta for name, delta in deltas.items() if delta}
         return turned
 
     def _groups_anew(self, changes: Mapping[str, Delta], given: dict[str, Snapshot]) -> dict[str, Snapshot]:
         """What is kept of the groups that changes concern, from base relations as they are given."""
         concerned = self.reading.concerned(changes)
         base = {name: snapshot for name, snapshot in given.items() if name not in self.stored}
-        found: dict[str, Snapshot] = {}
+        snapshots: dict[str, Snapshot] = {}
         for keeper in self._filled:
             if self.reading.touched(keeper.counts, concerned):
-                found |= keeper.fill(base | found, self.stats)
-        return found
+                snapshots |= keeper.fill(base | snapshots, self.stats)
+        return snapshots
 
     @property
     def _filled(self) -> list[GroupKeeper | ImprovedKeeper]:
@@ -200,10 +200,10 @@ class SparkViews:
 
     def _improved(self, after: Mapping[str, Snapshot]) -> dict[str, Delta]:
         """What is lost and gained of what is recursive through `min` or `max`, and was computed anew."""
-        found: dict[str, tuple[DataFrame, DataFrame]] = {}
+        compared: dict[str, tuple[DataFrame, DataFrame]] = {}
         for name in self.plan.improved & after.keys():
-            found[name] = (self.snapshots[name].exact, after[name].exact)
-        return {name: delta for name, delta in differences(self.frames, found).items() if delta}
+            compared[name] = (self.snapshots[name].exact, after[name].exact)
+        return {name: delta for name, delta in differences(self.frames, compared).items() if delta}
 
     def _derive(
         self,
@@ -214,15 +214,15 @@ class SparkViews:
     ) -> tuple[dict[str, Delta], dict[str, Snapshot], dict[str, Delta]]:
         """The views' changes, what is stored after them, and the changes of that which queries read, on demand."""
         states = self.external.states
-        known = self.external.tables & self.snapshots.keys()  # of groups that are not concerned nothing is known
-        tables = self.snapshots | {states[name].new: after.get(name, self.snapshots[name]) for name in known}
+        names = self.external.tables & self.snapshots.keys()  # of groups that are not concerned nothing is known
+        tables = self.snapshots | {states[name].new: after.get(name, self.snapshots[name]) for name in names}
         base = self._rows
         self.machine.budget = max(self.enough, base) if self.budget is None else self.budget
         try:
             self.machine.run(tables, given, self._concerned(changes))
-            found = {name: delta for name in self.views if (delta := moved.get(name) or self._delta(name))}
-            kept = {name: self._amended(name, found.get(name)) for name in self.stored}
-            return found, kept, {name: found.get(name) or self._delta(name) for name in self.stored & self.queries.reads}
+            deltas = {name: delta for name in self.views if (delta := moved.get(name) or self._delta(name))}
+            kept = {name: self._amended(name, deltas.get(name)) for name in self.stored}
+            return deltas, kept, {name: deltas.get(name) or self._delta(name) for name in self.stored & self.queries.reads}
         finally:
             reading.count(self.stats, self.machine)
             self.machine.clear()
@@ -252,27 +252,27 @@ class SparkViews:
             old = frames | {name: self.snapshots[name].exact for name in views if name in self.stored}
             self.frames.resume()
             self.frames.prepare(recursive=False, rows=self._rows)
-            found = differences(self.frames, {name: (old[name], new[name]) for name in new})
+            deltas = differences(self.frames, {name: (old[name], new[name]) for name in new})
         self.enough = max(self.enough, self.stats.derived)  # so much may be derived on demand before recomputing is cheaper
-        told = {name: delta for name in self.views if (delta := changes.get(name) or found.get(name))}
-        kept = {name: self.snapshots[name].after(found.get(name, Delta())) for name in self.stored}
-        return told, kept, {name: found.get(name, Delta()) for name in self.stored & self.queries.reads}
+        told = {name: delta for name in self.views if (delta := changes.get(name) or deltas.get(name))}
+        kept = {name: self.snapshots[name].after(deltas.get(name, Delta())) for name in self.stored}
+        return told, kept, {name: deltas.get(name, Delta()) for name in self.stored & self.queries.reads}
 
     def among(self, relation: str, rows: Collection[Row]) -> set[Row]:
         """Those of some rows that a base relation or a stored view has. What it costs counts as a part of the transaction that follows."""
         before = self.looked_up
         with self._working("looking up"):
-            found = self.machine.lookup.among(self.snapshots[relation], rows, demand.COLLECTED_ROWS)
+            present = self.machine.lookup.among(self.snapshots[relation], rows, demand.COLLECTED_ROWS)
         self.looked_up = before[0] + self.stats.statements, before[1] + self.stats.spark_jobs
-        return found
+        return present
 
     def having(self, relation: str, columns: tuple[int, ...], values: Collection[Row]) -> set[Row]:
         """The rows of a base relation that have one of some values in their columns. What it costs counts as a part of the transaction that follows."""
         before = self.looked_up
         with self._working("looking up"):
-            found = self.machine.lookup.having(self.snapshots[relation], columns, values, demand.COLLECTED_ROWS)
+            rows = self.machine.lookup.having(self.snapshots[relation], columns, values, demand.COLLECTED_ROWS)
         self.looked_up = before[0] + self.stats.statements, before[1] + self.stats.spark_jobs
-        return found
+        return rows
 
     def twice(self, relation: str, columns: tuple[int, ...]) -> Row | None:
         with self._working("looking up"):
@@ -312,10 +312,10 @@ class SparkViews:
 
     def differing(self, other: SparkViews, views: Sequence[str]) -> dict[str, int]:
         """In how many rows views differ from what others that have the same rules say of them."""
-        with self._working("comparing views"), self._whole(views) as own, other._whole(views) as found:
+        with self._working("comparing views"), self._whole(views) as own, other._whole(views) as theirs:
             self.frames.resume()
             self.frames.prepare(recursive=False, rows=self._rows)
-            return differing(self.frames, {name: (own[name], found[name]) for name in views})
+            return differing(self.frames, {name: (own[name], theirs[name]) for name in views})
 
     @contextmanager
     def _whole(self, relations: Sequence[str]) -> Iterator[dict[str, DataFrame]]:
@@ -382,15 +382,15 @@ class SparkViews:
 
     def _store(self, views: Collection[str], most: int | None = None) -> None:
         """Computes views, and keeps them. Raises TooManyRows, and keeps none, if one has more rows than `most`."""
-        found: dict[str, Snapshot] = {}
+        snapshots: dict[str, Snapshot] = {}
         with self._working("computing views"), self._evaluated(sorted(views), self.snapshots, self.plan.whole) as frames:
             for name, frame in frames.items():
-                found[name] = keeping.settled(self.frames, name, frame)
-                if most is not None and found[name].rows > most:
-                    for snapshot in found.values():
+                snapshots[name] = keeping.settled(self.frames, name, frame)
+                if most is not None and snapshots[name].rows > most:
+                    for snapshot in snapshots.values():
                         snapshot.forget()
                     raise TooManyRows(name, most)
-        self.snapshots |= found
+        self.snapshots |= snapshots
 
     def _need(self, relations: Iterable[str]) -> None:
         """Computes what is kept of the groups from which some relations are derived, and is not there yet."""
