@@ -138,8 +138,8 @@ class FrameMachine:
 
     def _is_near(self, component: Component) -> bool:
         """Whether a component is a recursion over so few rows that it had better be begun in this process."""
-        if not component.recursive or component.best:
-            return False
+        if not component.recursive or component.best or any(self.sizes[relation] for relation in component.relations):
+            return False  # what has rows of its own begins with them, and they are on Spark
         return sum(self.sizes[relation] for relation in read_by(component)) <= near.READ_ROWS
 
     def _is_left(self, component: Component, later: Collection[str]) -> bool:
