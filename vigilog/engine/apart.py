@@ -22,19 +22,21 @@ def apart(program: Program, transaction: Mapping[str, Any]) -> Mapping[str, Any]
     owned = program.optional
     if not owned or not any(isinstance(told, Mapping) and not owned.keys().isdisjoint(told) for told in transaction.values()):
         return transaction
-    found: dict[str, Any] = {name: dict(told) if isinstance(told, Mapping) else told for name, told in transaction.items()}
+    operations: dict[str, Any] = {name: dict(told) if isinstance(told, Mapping) else told for name, told in transaction.items()}
     for operation, told in transaction.items():
         for relation in owned.keys() & told.keys() if isinstance(told, Mapping) and operation != "delete_key" else ():
             if isinstance(told[relation], list):
-                found[operation][relation] = [_row(program, owned[relation], operation, relation, row, found) for row in told[relation]]
-    return found
+                operations[operation][relation] = [
+                    _row(program, owned[relation], operation, relation, row, operations) for row in told[relation]
+                ]
+    return operations
 
 
-def _row(program: Program, others: Mapping[str, str], operation: str, relation: str, row: Any, found: Operations) -> Any:
+def _row(program: Program, others: Mapping[str, str], operation: str, relation: str, row: Any, operations: Operations) -> Any:
     """A row without its optional columns, which are said of their own relations."""
     if operation == "update" and isinstance(row, Mapping) and row.keys() == {"old", "new"}:
-        old = _row(program, others, "forget", relation, row["old"], found)
-        return {"old": old, "new": _row(program, others, "insert", relation, row["new"], found)}
+        old = _row(program, others, "forget", relation, row["old"], operations)
+        return {"old": old, "new": _row(program, others, "insert", relation, row["new"], operations)}
     if is_dataclass(row) and not isinstance(row, type):
         row = {field.name: getattr(row, field.name) for field in fields(row)}
     if not isinstance(row, Mapping) or others.keys().isdisjoint(row):
@@ -43,7 +45,7 @@ def _row(program: Program, others: Mapping[str, str], operation: str, relation: 
     key = {columns[column]: row[columns[column]] for column in program.keys[relation] if columns[column] in row}
     for column in others.keys() & row.keys():
         if operation == "forget" or (operation == "upsert" and row[column] is None):
-            found.setdefault("delete_key", {}).setdefault(others[column], []).append(key)
+            operations.setdefault("delete_key", {}).setdefault(others[column], []).append(key)
         elif row[column] is not None:
-            found.setdefault(operation, {}).setdefault(others[column], []).append({**key, column: row[column]})
+            operations.setdefault(operation, {}).setdefault(others[column], []).append({**key, column: row[column]})
     return {name: cell for name, cell in row.items() if name not in others}

@@ -85,16 +85,16 @@ class Changes:
             self.position = until
         if not self.waiting:
             return None
-        found = self.waiting.popleft()
-        self.position = max(self.position, found.tx)
-        return found
+        change = self.waiting.popleft()
+        self.position = max(self.position, change.tx)
+        return change
 
     def get(self, timeout: float | None = None) -> ViewChange | None:
         """The next change; None if none has come within `timeout` seconds, or it is closed."""
         end = None if timeout is None else time.monotonic() + timeout
         while True:
-            if (found := self._pull()) is not None or self.closed:
-                return found
+            if (change := self._pull()) is not None or self.closed:
+                return change
             with self.told:
                 left = None if end is None else end - time.monotonic()
                 if left is not None and left <= 0:
@@ -103,8 +103,8 @@ class Changes:
                     self.told.wait(left)
 
     def __iter__(self) -> Iterator[ViewChange]:
-        while (found := self.get()) is not None:
-            yield found
+        while (change := self.get()) is not None:
+            yield change
 
     def close(self) -> None:
         """Ends it; one who waits gets nothing more."""

@@ -76,22 +76,22 @@ class Compiled:
         kept, relations = self.plan.kept, self.plain.relations
         derived = components(self.plain)
         inside = {name for component in derived for name in component.relations}
-        found = {name: _digest(name, relations[name], []) for name in relations if name not in inside}
+        digests = {name: _digest(name, relations[name], []) for name in relations if name not in inside}
         for component in derived:
             below = sorted({atom.relation for rule in component.rules for atom, _ in atoms(rule.body)} - set(component.relations))
-            parts = sorted(show_statement(rule) for rule in component.rules) + [found[name] for name in below]
+            parts = sorted(show_statement(rule) for rule in component.rules) + [digests[name] for name in below]
             for definition in definitions(component.rules).values():
                 parts += [show_statement(definition), *map(show_statement, definition.rules), definition.text]
             for name in component.relations:
-                found[name] = _digest(name, relations[name], [kept[name].name if name in kept else "", *parts])
+                digests[name] = _digest(name, relations[name], [kept[name].name if name in kept else "", *parts])
         for view, counted in self.plan.counting.counted.items():
-            found[counted.numbers] = _digest(counted.numbers, self.plan.beside[counted.numbers], [found[view]])
+            digests[counted.numbers] = _digest(counted.numbers, self.plan.beside[counted.numbers], [digests[view]])
         for group in self.plan.groups:  # by what the program says, whatever else is kept
             rows = sorted(show_statement(rule) for rule in self.plan.whole.rules if rule.head.relation == group.rows.relation)
-            below = sorted(depends_on(self.plan.whole, group.rows.relation) & found.keys())
-            parts = [show_statement(group.definition), f"{group.parts} {group.own}", *rows, *(found[name] for name in below)]
-            found |= {declaration.relation: _digest(declaration.relation, declaration, parts) for declaration in group.kept}
-        return found
+            below = sorted(depends_on(self.plan.whole, group.rows.relation) & digests.keys())
+            parts = [show_statement(group.definition), f"{group.parts} {group.own}", *rows, *(digests[name] for name in below)]
+            digests |= {declaration.relation: _digest(declaration.relation, declaration, parts) for declaration in group.kept}
+        return digests
 
 
 def compiled(
@@ -141,8 +141,8 @@ def _digest(name: str, declaration: Declaration, parts: list[str]) -> str:
 
 def _stated(program: Program) -> dict[str, set[Row]]:
     """The rows that the program itself states."""
-    found: dict[str, set[Row]] = {}
+    rows: dict[str, set[Row]] = {}
     for rule in program.rules:
         for head in rule.heads if is_fact(rule) else ():
-            found.setdefault(head.relation, set()).add(tuple(arg.value for arg in head.args if isinstance(arg, Constant)))
-    return found
+            rows.setdefault(head.relation, set()).add(tuple(arg.value for arg in head.args if isinstance(arg, Constant)))
+    return rows

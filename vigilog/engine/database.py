@@ -160,8 +160,8 @@ class Database:
 
     def next_update(self) -> Iterator[int]:
         """Numbers for updates of views, each larger than all before."""
-        known = (row[0] for name in self.extension.updates.values() for row in self.rows(name))
-        self.numbered = max([self.last_update, *known])  # type: ignore[assignment]  # numbers, all of them
+        numbers = (row[0] for name in self.extension.updates.values() for row in self.rows(name))
+        self.numbered = max([self.last_update, *numbers])  # type: ignore[assignment]  # numbers, all of them
         while True:
             self.numbered += 1
             yield self.numbered
@@ -466,8 +466,8 @@ class Database:
         if (late := self._late(goal)) is not None:
             return late
         with self.lock:
-            if self.mediation is not None and (found := self.mediation.asked(goal, enumerated=enumerated)) is not None:
-                return found
+            if self.mediation is not None and (mediated := self.mediation.asked(goal, enumerated=enumerated)) is not None:
+                return mediated
             asked = parse_goal(self.program, goal)
             answers = sorted_rows(self.views.answers(asked))
             self.stats = self.views.stats
@@ -538,14 +538,14 @@ class Database:
     def check(self) -> list[dict[str, Any]]:
         """The present violations of all constraints, whether they are enforced or not, by priority and name: the rows, and why they hold."""
         with self.lock:
-            found = []
+            violations = []
             for constraint in self.conditions.constraints:
                 rows = sorted_rows(self.view(constraint.relation))
                 if rows:
                     violation = Violation(constraint, rows, len(rows))
                     members = violation.json(self.program, violation.proofs(self.proofs))
-                    found.append({**members, "mode": constraint.mode, "message": violation.message(self.program)})
-            return found
+                    violations.append({**members, "mode": constraint.mode, "message": violation.message(self.program)})
+            return violations
 
     def close(self) -> None:
         self.refresher.stop()

@@ -25,14 +25,14 @@ class Atoms(Protocol):
 
 def deferred_program(whole: Program, declared: Mapping[str, Declaration]) -> Program | None:
     """The rules of deferred relations, over the relations of their atoms; None if there are none."""
-    said = [one for one in whole.directed("deferred") if one.relation in declared]
-    if not said:
+    directives = [one for one in whole.directed("deferred") if one.relation in declared]
+    if not directives:
         return None
-    wanted = {name for one in said for name in (one.relation, one.option["atoms"])}
+    wanted = {name for one in directives for name in (one.relation, one.option["atoms"])}
     lines = [show_statement(declaration) for name, declaration in declared.items() if name in wanted]
     lines += [show_statement(type_) for type_ in whole.types]
     lines += [show_statement(one) for one in whole.directives if one.kind in ("domain", "table", "function")]
-    lines += dict.fromkeys(one.option["rule"] for one in said)
+    lines += dict.fromkeys(one.option["rule"] for one in directives)
     return check(parse("\n".join(lines).replace(" deferred\n", "\n"), "deferred")).program
 
 

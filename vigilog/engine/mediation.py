@@ -131,7 +131,7 @@ class Mediation(Judge):
         change.stated[relation] = stated
 
     def _boxes(self, name: str) -> set[Row]:
-        relation = next(one for known in (self.parts.inside, self.parts.outside) for one, box in known.items() if box == name)
+        relation = next(one for tables in (self.parts.inside, self.parts.outside) for one, box in tables.items() if box == name)
         region = self.algorithm.region(relation)
         if name in self.parts.outside.values():
             region = minus([Conjunction(self.parts.all_of(relation))], region, self.solver)
@@ -173,32 +173,32 @@ class Mediation(Judge):
         self.algorithm = self._begun()
         for relation in self.parts.updates:
             before, now = old.region(relation), self.algorithm.region(relation)
-            found = Difference(minus(now, before, self.solver), minus(before, now, self.solver))
-            if found:
-                self.differences[relation] = found
+            difference = Difference(minus(now, before, self.solver), minus(before, now, self.solver))
+            if difference:
+                self.differences[relation] = difference
 
     def _boxed(self) -> Transaction | None:
         """What changes in the tables of boxes."""
-        found: dict[str, dict[str, Any]] = {"delete": {}, "insert": {}}
-        for known in (self.parts.inside, self.parts.outside):
-            for relation, name in known.items():
+        changes: dict[str, dict[str, Any]] = {"delete": {}, "insert": {}}
+        for tables in (self.parts.inside, self.parts.outside):
+            for relation, name in tables.items():
                 if relation in self.differences:
                     wanted = self._boxes(name)
                     for operation, boxed in (("delete", self.told[name] - wanted), ("insert", wanted - self.told[name])):
                         if boxed:
-                            found[operation][name] = [list(row) for row in json_rows(self.db.program.relations[name].types, list(boxed))]
+                            changes[operation][name] = [list(row) for row in json_rows(self.db.program.relations[name].types, list(boxed))]
                     self.told[name] = wanted
-        return {operation: told for operation, told in found.items() if told} or None
+        return {operation: told for operation, told in changes.items() if told} or None
 
     def complete(self, net: Effect) -> Effect:
         """What a transaction did, with what it did to constrained relations."""
         if not self.differences:
             return net
-        views = {name: self._texts(found) for name, found in self.differences.items() if name in self.parts.updates}
+        views = {name: self._texts(difference) for name, difference in self.differences.items() if name in self.parts.updates}
         return Effect(net.changes, {**net.views, **{name: delta for name, delta in views.items() if delta}}, net.redeclared)
 
-    def _texts(self, found: Difference) -> Delta:
-        sides = [frozenset((where(part),) for part in canonical(side, self.solver)) for side in (found.plus, found.minus)]
+    def _texts(self, difference: Difference) -> Delta:
+        sides = [frozenset((where(part),) for part in canonical(side, self.solver)) for side in (difference.plus, difference.minus)]
         return Delta(*sides)
 
     def settled(self, *, keep: bool) -> None:
@@ -215,7 +215,7 @@ class Mediation(Judge):
         self.differences = {}
 
     def _copied(self) -> dict[str, dict[int, Update]]:
-        return {relation: dict(known) for relation, known in self.updates.items()}
+        return {relation: dict(updates) for relation, updates in self.updates.items()}
 
     # -- answers
 
@@ -243,12 +243,12 @@ class Mediation(Judge):
             if not isinstance(self.of(relation), Straight)
             else list(dict.fromkeys(self.algorithm.region(relation)))
         )
-        found: list[Conjunction] = []
+        facts: list[Conjunction] = []
         for index, part in enumerate(parts):
-            others = [*found, *parts[index + 1 :]]
+            others = [*facts, *parts[index + 1 :]]
             if not any(implied(part, [other], self.solver) for other in others):
-                found.append(part)
-        return sorted(found, key=where)
+                facts.append(part)
+        return sorted(facts, key=where)
 
     def texts(self, relation: str) -> set[Row]:
         return {(where(part),) for part in self.facts(relation)}
@@ -264,10 +264,10 @@ class Mediation(Judge):
             return None
         relation = rule.head.relation
         columns = self.parts.columns(relation)
-        found = answers(self.facts(relation), rule, columns, self.solver)
-        if enumerated or all(part.row is not None for part in found):
-            return tuple(columns.values()), sorted(rows(found))
-        return FACTS, sorted({(where(part),) for part in found})
+        parts = answers(self.facts(relation), rule, columns, self.solver)
+        if enumerated or all(part.row is not None for part in parts):
+            return tuple(columns.values()), sorted(rows(parts))
+        return FACTS, sorted({(where(part),) for part in parts})
 
     def holds(self, goal: str) -> Row | bool:
         """Whether all instances of an atom with conditions hold; if not, one that does not."""
@@ -275,22 +275,22 @@ class Mediation(Judge):
         if rule is None or rule.head.relation not in self.parts.updates:
             raise DataError("what is asked for all is an atom of a constrained relation, like b(x) :- x >= 7.", "goal")
         relation = rule.head.relation
-        found = counterexample(self.algorithm.region(relation), rule, self.parts.columns(relation), self.solver)
-        return True if found is None else found
+        row = counterexample(self.algorithm.region(relation), rule, self.parts.columns(relation), self.solver)
+        return True if row is None else row
 
     def supports(self) -> str:
         """The atoms of the view as rules, each with its support."""
         order = {name: place for place, name in enumerate(self.parts.program.relations)}
         kept = {id(one): one for name in self.parts.updates if isinstance(one := self.of(name), Straight)}
-        found = [pair for one in kept.values() for pair in one.supports()]
-        known = sorted(found, key=lambda pair: (order[pair[0].relation], pair[0].number))
+        pairs = [pair for one in kept.values() for pair in one.supports()]
+        ordered = sorted(pairs, key=lambda pair: (order[pair[0].relation], pair[0].number))
         sets = [name for name in order if name in self.parts.updates and not isinstance(self.of(name), Straight)]
         why = "supports have no end where a recursion is over facts that are not ground"
         return "\n".join(
             [f"// {name} is kept as a set: {why}" for name in sets]
             + [
                 f"{atom.relation}({', '.join(self.parts.columns(atom.relation))}) :- {where(part)}. // {support}"
-                for atom, support in known
+                for atom, support in ordered
                 for part in atom.parts
             ]
         )

@@ -34,11 +34,11 @@ Nested = dict[str, Any]
 
 def shape_of(program: Program, name: str) -> Shape:
     """The structure of a view frame. Raises DataError if there is no such frame."""
-    known = shapes(program)
-    if name not in known:
-        hint = did_you_mean(name, known) or (f"view frames are {', '.join(known)}" if known else "it has no view frames")
+    frames = shapes(program)
+    if name not in frames:
+        hint = did_you_mean(name, frames) or (f"view frames are {', '.join(frames)}" if frames else "it has no view frames")
         raise DataError(f"there is no view frame {name}; {hint}", "unknown-relation")
-    return known[name]
+    return frames[name]
 
 
 def nest(shape: Shape, rows: Mapping[str, Iterable[Row]], types: Types, most: int | None = None, integers: str = "number") -> list[Nested]:
@@ -89,10 +89,10 @@ class _Filling:
     def bare(self, key: Any) -> Nested:
         """An object without its attributes."""
         id = key[-1] if self.parameters else key
-        found: Nested = {"id": id if self.to_id is None else self.to_id(id)}
+        nested: Nested = {"id": id if self.to_id is None else self.to_id(id)}
         if self.parameters:
-            found["params"] = {name: to_json(cell) for (name, to_json), cell in zip(self.parameters, key, strict=False)}
-        return found
+            nested["params"] = {name: to_json(cell) for (name, to_json), cell in zip(self.parameters, key, strict=False)}
+        return nested
 
     def fill(self, parts: Mapping[str, _Filling]) -> None:
         """All objects, an attribute at a time."""
@@ -101,21 +101,21 @@ class _Filling:
         for links in self.slots:
             label, single, get = links.slot.label, links.slot.single, links.ends.get
             inner = parts[links.slot.part].made if links.slot.part else None
-            for key, found in self.made.items():
+            for key, nested in self.made.items():
                 ends = get(key)
                 if ends is None:
                     if not single:
-                        found[label] = []
+                        nested[label] = []
                     continue
                 if inner is not None:
                     ends = [inner[links.key(key, end)] for end in ends] if links.inner else [inner[end] for end in ends]
                 elif links.to_json is not None:
                     ends = list(map(links.to_json, ends))
-                found[label] = ends[0] if single else ends
+                nested[label] = ends[0] if single else ends
 
     def shown(self, key: Any, inside: Callable[[str, Any], Nested]) -> Nested:
         """One object; what it leads to is asked for."""
-        found = self.bare(key)
+        nested = self.bare(key)
         for links in self.slots:
             ends = links.ends.get(key, [])
             if links.slot.part:
@@ -123,24 +123,24 @@ class _Filling:
             elif links.to_json is not None:
                 ends = list(map(links.to_json, ends))
             if not links.slot.single:
-                found[links.slot.label] = ends
+                nested[links.slot.label] = ends
             elif ends:
-                found[links.slot.label] = ends[0]
-        return found
+                nested[links.slot.label] = ends[0]
+        return nested
 
 
 def _ends(rows: Iterable[Row], part: Part) -> dict[Any, list[Any]]:
-    found: dict[Any, list[Any]] = defaultdict(list)
+    by_key: dict[Any, list[Any]] = defaultdict(list)
     if part.parameters:
         for row in rows:
-            found[row[:-1]].append(row[-1])
+            by_key[row[:-1]].append(row[-1])
     else:
         for x, y in rows:
-            found[x].append(y)
-    for ends in found.values():
+            by_key[x].append(y)
+    for ends in by_key.values():
         if len(ends) > 1:
             ends.sort()
-    return found
+    return by_key
 
 
 def _as_it_is(value: Any) -> Any:
@@ -170,11 +170,11 @@ def _parts(shape: Shape, parts: Mapping[str, _Filling]) -> int:
     assert shape.order is not None, "of a structure that is not recursive"
     sizes: dict[str, dict[Any, int]] = {}
     for part in shape.order:
-        found = sizes[part.relation] = dict.fromkeys(parts[part.relation].keys, 1)
+        counts = sizes[part.relation] = dict.fromkeys(parts[part.relation].keys, 1)
         for links in parts[part.relation].slots:
             inner = sizes.get(links.slot.part)
             for key, ends in links.ends.items():
-                found[key] += len(ends) if inner is None else sum(inner[links.key(key, end)] for end in ends)
+                counts[key] += len(ends) if inner is None else sum(inner[links.key(key, end)] for end in ends)
     return sum(sizes[shape.name].values())
 
 

@@ -96,23 +96,23 @@ def split(program: Program, owner: Place) -> list[Place]:
 def from_environment(value: str) -> str:
     """An option's value, with `${NAME}` replaced by what the environment has under that name."""
 
-    def found(name: re.Match[str]) -> str:
+    def value_of(name: re.Match[str]) -> str:
         if name[1] not in os.environ:
             raise DataError(f"the environment has no {name[1]}, which a source needs", "unreadable")
         return os.environ[name[1]]
 
-    return re.sub(r"\$\{(\w+)\}", found, value)
+    return re.sub(r"\$\{(\w+)\}", value_of, value)
 
 
 def inputs(program: Program, folder: str | Path) -> dict[str, Place]:
     """The sources of a checked program, by relation. A stream is none: a database follows it from its first transaction on."""
-    found = {
+    places = {
         d.relation: place(program, d, folder)
         for d in program.directed("input")
         if d.option.get("IO") != "stream" and d.option.get("of") not in streams(program)
     }
     without = {d.relation for d in program.directed("input") if d.option.get("missing") == "empty"}
-    return {name: source for name, source in found.items() if name not in without or not source.local or Path(source.location).exists()}
+    return {name: source for name, source in places.items() if name not in without or not source.local or Path(source.location).exists()}
 
 
 def streams(program: Program, folder: str | Path = ".") -> dict[str, Place]:
@@ -121,9 +121,9 @@ def streams(program: Program, folder: str | Path = ".") -> dict[str, Place]:
 
 
 def outputs(program: Program, folder: str | Path) -> list[Place]:
-    said = program.directed("output")
-    reporting = [Directive("output", name) for name in program.outputs if all(name != directive.relation for directive in said)]
-    return [place(program, d, folder) for d in (*said, *reporting)]
+    directives = program.directed("output")
+    reporting = [Directive("output", name) for name in program.outputs if all(name != directive.relation for directive in directives)]
+    return [place(program, d, folder) for d in (*directives, *reporting)]
 
 
 def key_place(program: Program, place: Place) -> Place:
@@ -158,7 +158,7 @@ def source_place(program: Program, relation: str, location: str, options: Mappin
     findings = Findings()
     check_options(directive, findings)
     if findings.errors:
-        told = "; ".join(": ".join(filter(None, (found.message, found.rule or found.hint))) for found in findings.errors)
+        told = "; ".join(": ".join(filter(None, (error.message, error.rule or error.hint))) for error in findings.errors)
         raise DataError(told, "unknown-option")
     return place(program, directive, ".")
 

@@ -21,16 +21,16 @@ def precedence(program: Program, demands: Mapping[str, str]) -> dict[str, frozen
     for rule in program.rules:
         for head in rule.heads:
             for atom, positive in dependencies(rule):
-                known = reads.setdefault(head.relation, {})
-                known[atom.relation] = known.get(atom.relation, False) or not positive
+                read = reads.setdefault(head.relation, {})
+                read[atom.relation] = read.get(atom.relation, False) or not positive
     below = {relation: _below(demand, reads, through=False) & demands.keys() for relation, demand in demands.items()}
-    found = {}
+    before = {}
     for relation, demand in demands.items():
         first = _below(demand, reads, through=True) & demands.keys()
         while more := {other for one in first for other in below[one]} - first:
             first |= more
-        found[relation] = frozenset(first - {relation})
-    return found
+        before[relation] = frozenset(first - {relation})
+    return before
 
 
 def ready(waiting: Collection[str], before: Mapping[str, frozenset[str]]) -> list[str]:

@@ -24,23 +24,23 @@ def alert_proof(database: Database, report: Report) -> Proof | None:
     proof = database.proofs(view, [binding])[0]
     if view == relation or proof is None:
         return proof
-    (known,) = database.proofs(relation, [report.row])
-    return replace(proof, literal=known.literal, relation=relation, row=report.row) if known else proof
+    (of_row,) = database.proofs(relation, [report.row])
+    return replace(proof, literal=of_row.literal, relation=relation, row=report.row) if of_row else proof
 
 
 def conditions_reasons(database: Database, outcome: Outcome, ended: Sequence[Proof | None], told: Mapping[str, Any]) -> dict[str, Any]:
     """What conditions made of a transaction that was applied, with reasons; `ended` has, for what has ceased, a proof of before."""
-    found: dict[str, Any] = {}
+    reasons: dict[str, Any] = {}
     if outcome.alerts:
-        found["alerts"] = []
-        for report, said, before in zip(outcome.alerts, told["alerts"], ended, strict=True):
+        reasons["alerts"] = []
+        for report, members, before in zip(outcome.alerts, told["alerts"], ended, strict=True):
             proof = (before and database.broken(before)) if report.state == CEASED else alert_proof(database, report)
             relation = database.conditions.named[report.alert].relation
             reason = _cause(database, [relation], [proof] if proof else [], outcome.changes)
-            found["alerts"].append({**said, "cause": reason, "why": proof.json() if proof else None})
+            reasons["alerts"].append({**members, "cause": reason, "why": proof.json() if proof else None})
     if outcome.triggered:
-        found["triggered"] = {name: {**said, "why": [*_fired(database, outcome, name)]} for name, said in told["triggered"].items()}
-    return found
+        reasons["triggered"] = {name: {**change, "why": [*_fired(database, outcome, name)]} for name, change in told["triggered"].items()}
+    return reasons
 
 
 def _fired(database: Database, outcome: Outcome, target: str) -> Iterator[dict[str, Any]]:
@@ -67,19 +67,19 @@ def refusal_cause(database: Database, refused: Refused) -> dict[str, Any]:
 def _cause(database: Database, relations: Sequence[str], proofs: Sequence[Proof], changes: Mapping[str, Delta]) -> dict[str, Any]:
     """The part of a change that proofs rest on, or that broke them; if that says nothing, as where a row is absent, all that the relations are derived from."""
     leaves = {(step.relation, step.row) for proof in proofs for step in proof.steps() if not step.rule and step.row is not None}
-    found: dict[str, Any] = {}
+    part: dict[str, Any] = {}
     for operation, side in (("insert", "plus"), ("delete", "minus")):
         for name, delta in changes.items():
             if rows := [row for row in sorted_rows(getattr(delta, side)) if (name, row) in leaves]:
-                found.setdefault(operation, {})[name] = [_row(database, name, row) for row in rows]
-    if found:
-        return found
+                part.setdefault(operation, {})[name] = [_row(database, name, row) for row in rows]
+    if part:
+        return part
     below = {name for relation in relations for name in depends_on(database.plain, relation)}
     for operation, side in (("insert", "plus"), ("delete", "minus")):
         for name, delta in changes.items():
             if database.homes[name] in below and (rows := sorted_rows(getattr(delta, side))):
-                found.setdefault(operation, {})[name] = [_row(database, name, row) for row in rows]
-    return found
+                part.setdefault(operation, {})[name] = [_row(database, name, row) for row in rows]
+    return part
 
 
 def _row(database: Database, relation: str, row: Row) -> list[Any]:

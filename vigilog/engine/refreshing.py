@@ -41,9 +41,9 @@ class Timetable:
         """Those whose time has come. It comes again after as long."""
         intervals = sources.intervals if sources is not None else {}
         self.next = {name: self.next.get(name, now + interval) for name, interval in intervals.items()}
-        found = [name for name, when in self.next.items() if when <= now]
-        self.next |= {name: now + intervals[name] for name in found}
-        return found
+        due = [name for name, when in self.next.items() if when <= now]
+        self.next |= {name: now + intervals[name] for name in due}
+        return due
 
     def wait(self, now: float) -> float | None:
         """How long it is to the next; None if there is none."""

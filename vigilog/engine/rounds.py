@@ -63,11 +63,11 @@ class Rounds:
 
     def _kept(self, change: Effect) -> NetChange | None:
         """What all keepers say to a change, together."""
-        found: dict[str, dict[str, Any]] = {}
+        answers: dict[str, dict[str, Any]] = {}
         for judge in self.keepers:
             for operation, told in (judge.fire(change, self.net) or {}).items():
-                found.setdefault(operation, {}).update(told)
-        return net_changes(self.db.program, self.db.base, found) if found else None
+                answers.setdefault(operation, {}).update(told)
+        return net_changes(self.db.program, self.db.base, answers) if answers else None
 
     def _fired(self, change: Effect) -> NetChange | None:
         """What triggers do next."""
@@ -90,10 +90,10 @@ class Rounds:
 
     def _explain(self, refused: Refused) -> None:
         """Adds why the conditions have the rows that are to blame, while they do."""
-        found = [proof for relation, row in refused.rows[:MOST_PROOFS] for proof in self.db.proofs(relation, [row]) if proof]
-        refused.members = {**refused.members, "why": [proof.json() for proof in found]}
+        proofs = [proof for relation, row in refused.rows[:MOST_PROOFS] for proof in self.db.proofs(relation, [row]) if proof]
+        refused.members = {**refused.members, "why": [proof.json() for proof in proofs]}
         if refused.code != "cascade":  # that is caused by all that came before
-            refused.proofs = found
+            refused.proofs = proofs
 
     def _answered(self, change: Effect) -> NetChange | None:
         """What the first judge says who has an answer."""

@@ -94,16 +94,16 @@ def functions(program: Program) -> list[Function]:
     return [_function(program, directive) for directive in program.directed("call")]
 
 
-def _function(program: Program, said: Directive) -> Function:
-    option = said.option
+def _function(program: Program, directive: Directive) -> Function:
+    option = directive.option
     fixed = tuple(option[f"fixed{number}"] for number in range(len(option)) if f"fixed{number}" in option)
     arity = program.relations[option["asked"]].arity
-    return Function(said.relation, option["domain"], option["function"], fixed, option["demand"], option["asked"], arity)
+    return Function(directive.relation, option["domain"], option["function"], fixed, option["demand"], option["asked"], arity)
 
 
 def domains_of(program: Program) -> dict[str, Domain]:
     """The domains that a program states."""
-    found = {}
+    domains = {}
     for directive in program.directed("domain"):
         prefix = f"{directive.relation}:"
         stated = {
@@ -111,8 +111,8 @@ def domains_of(program: Program) -> dict[str, Domain]:
             for one in program.directives
             if one.kind in ("table", "function") and one.relation.startswith(prefix)
         }
-        found[directive.relation] = opened(directive.relation, directive.option, stated)
-    return found
+        domains[directive.relation] = opened(directive.relation, directive.option, stated)
+    return domains
 
 
 class Sources(Judge):
@@ -181,11 +181,11 @@ class Sources(Judge):
                 columns = tuple(range(call.arity))
                 answers = self.db.base[call.relation].having(columns, gone) if columns else self.db.rows(call.relation)
                 deleted[call.relation] = self._json(call.relation, answers)
-        found = {
+        changes = {
             "delete": {name: rows for name, rows in deleted.items() if rows},
             "insert": {name: rows for name, rows in inserted.items() if rows},
         }
-        return {operation: told for operation, told in found.items() if told} or None
+        return {operation: told for operation, told in changes.items() if told} or None
 
     # -- what proofs rest on
 
@@ -207,10 +207,12 @@ class Sources(Judge):
         columns = self.db.program.relations[relation].columns[call.arity :]
         results = dict(zip(columns, texts[call.arity :], strict=True))
         if {*results.values()} == {"_"} or not results:
-            said = "_"
+            answer = "_"
         else:
-            said = results["value"] if columns == ("value",) else f"({', '.join(f'{column} = {cell}' for column, cell in results.items())})"
-        return f"in({said}, {call.domain}:{call.function}({given}))"
+            answer = (
+                results["value"] if columns == ("value",) else f"({', '.join(f'{column} = {cell}' for column, cell in results.items())})"
+            )
+        return f"in({answer}, {call.domain}:{call.function}({given}))"
 
     # -- a refresh
 
@@ -247,15 +249,15 @@ class Sources(Judge):
         if began < self.read.get(name, Read()).began:
             return []
         self._marks[name] = Read(began, time.time() - (time.monotonic() - began))
-        found = []
+        news = []
         for call, rows_of in answers.items():
             if call in self.calls:
                 current = self.db.rows(call.asked)
-                known = rows_of if len(rows_of) == len(current) == len(rows_of.keys() & current) else None
-                now = {(*given, *row) for given, rows in rows_of.items() if known is not None or given in current for row in rows}
+                whole = rows_of if len(rows_of) == len(current) == len(rows_of.keys() & current) else None
+                now = {(*given, *row) for given, rows in rows_of.items() if whole is not None or given in current for row in rows}
                 before = self.db.rows(call.relation)
-                found.append((call, now, before if known is not None else {row for row in before if row[: call.arity] in rows_of}))
-        return found
+                news.append((call, now, before if whole is not None else {row for row in before if row[: call.arity] in rows_of}))
+        return news
 
     @property
     def intervals(self) -> dict[str, float]:
@@ -282,22 +284,22 @@ class Sources(Judge):
         """The rows of some calls: their arguments with each answer. Who is tried does not wait long (`asking.py`)."""
         asked, wanted = self.db.trying.asked, frozenset(arguments)
         if asked is None:
-            known = self._ask(call, sorted(wanted))
+            answers = self._ask(call, sorted(wanted))
         else:
-            known = asked.answers.setdefault(call, {})
+            answers = asked.answers.setdefault(call, {})
             newest = self.read.get(call.domain, Read()).began
-            for given in [one for one in wanted if one in known and asked.read[call, one] < newest]:
-                del known[given]  # a refresh has read the source later than this transaction, and is kept already
-            if missing := wanted.difference(known):
+            for given in [one for one in wanted if one in answers and asked.read[call, one] < newest]:
+                del answers[given]  # a refresh has read the source later than this transaction, and is kept already
+            if missing := wanted.difference(answers):
                 self._remember(asked, call, missing)
-        return {(*given, *row) for given in wanted for row in known[given]}
+        return {(*given, *row) for given in wanted for row in answers[given]}
 
     def _remember(self, asked: Inquiry, call: Function, missing: frozenset[Row]) -> None:
         def ask() -> None:
             began = time.monotonic()
-            found = self._ask(call, sorted(missing))
-            asked.read.update({(call, given): began for given in found})
-            asked.answers[call].update(found)
+            answers = self._ask(call, sorted(missing))
+            asked.read.update({(call, given): began for given in answers})
+            asked.answers[call].update(answers)
 
         what = (call, missing)
         if what in asked.futures and asked.futures[what].done() and asked.futures[what].exception() is None:
@@ -323,10 +325,10 @@ class Sources(Judge):
 
     def status(self) -> list[SourceStatus]:
         """What there is to say of each domain."""
-        found = []
+        statuses = []
         for name, options in self.options.items():
             calls, read = [call for call in self.calls if call.domain == name], self.read.get(name, Read())
             remembered = sum(len(self.db.rows(call.asked)) for call in calls)
             every = self.intervals.get(name)
-            found.append(SourceStatus(name, options["kind"], remembered, every, read.at or None, bool(read.trouble), read.trouble))
-        return found
+            statuses.append(SourceStatus(name, options["kind"], remembered, every, read.at or None, bool(read.trouble), read.trouble))
+        return statuses

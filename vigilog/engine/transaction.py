@@ -70,11 +70,11 @@ def parse_transaction(line: str | bytes) -> dict[str, Any]:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose keys are different: of two, JSON readers would silently take the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         twice = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
         raise DataError(f"this is not a transaction: the key {short(twice)} occurs twice in one object", "json")
-    return found
+    return members
 
 
 def _no_number(text: str) -> None:

@@ -135,12 +135,12 @@ class _Made:
             raise DataError("withdraw takes a list of numbers, those that `overrides` shows", "json")
         wanted = {(one,) for one in numbers}
         for relation, listed in self.db.extension.updates.items():
-            found = self.db.base[listed].having((0,), wanted)
-            wanted -= {row[:1] for row in found}
-            if found:
-                self.gone.setdefault(relation, set()).update(found)
-            if relation in self.db.extension.told and found:
-                self._reconsider(relation, listed, found)
+            rows = self.db.base[listed].having((0,), wanted)
+            wanted -= {row[:1] for row in rows}
+            if rows:
+                self.gone.setdefault(relation, set()).update(rows)
+            if relation in self.db.extension.told and rows:
+                self._reconsider(relation, listed, rows)
         if wanted:
             raise DataError(f"there is no update {min(wanted)[0]} to withdraw", "absent")
 
@@ -157,17 +157,17 @@ class _Made:
 
     def transaction(self) -> dict[str, dict[str, list[Any]]]:
         extension = self.db.extension
-        found: dict[str, dict[str, list[Any]]] = {"insert": {}, "delete": {}}
+        changes: dict[str, dict[str, list[Any]]] = {"insert": {}, "delete": {}}
         for relation, rows in self.listed.items():
-            self._add(found["insert"], extension.updates[relation], rows)
+            self._add(changes["insert"], extension.updates[relation], rows)
         for relation, gone in self.gone.items():
-            self._add(found["delete"], extension.updates[relation], gone)
+            self._add(changes["delete"], extension.updates[relation], gone)
         for relation, decided in self.decided.items():
             beside = extension.told[relation]
             for row, insert in decided.items():
-                self._add(found["insert" if insert else "delete"], beside.inside, [row])
-                self._add(found["delete" if insert is None or insert else "insert"], beside.outside, [row])
-        return {operation: told for operation, told in found.items() if told}
+                self._add(changes["insert" if insert else "delete"], beside.inside, [row])
+                self._add(changes["delete" if insert is None or insert else "insert"], beside.outside, [row])
+        return {operation: told for operation, told in changes.items() if told}
 
     def _add(self, target: dict[str, list[Any]], name: str, rows: Iterable[Row]) -> None:
         target.setdefault(name, []).extend(list(row) for row in json_rows(self.db.program.relations[name].types, list(rows)))
@@ -175,11 +175,11 @@ class _Made:
 
 def overrides(db: Updated) -> list[dict[str, Any]]:
     """All updates of views that were not withdrawn, in their order: number, transaction, relation, whether it inserts, and its row or fact."""
-    found = []
+    updates = []
     for relation, listed in db.extension.updates.items():
         for number, tx, insert, *rest in db.rows(listed):
             shown: Any = list(next(iter(json_rows(db.program.relations[listed].types[UPDATE_COLUMNS:], [tuple(rest)]))))
             if relation not in db.extension.told:
                 shown = {"args": list(db.program.relations[relation].args), "where": rest[0]}
-            found.append({"id": number, "tx": tx, "relation": relation, "insert" if insert else "delete": shown})
-    return sorted(found, key=lambda one: json.dumps(one["id"]).rjust(20))
+            updates.append({"id": number, "tx": tx, "relation": relation, "insert" if insert else "delete": shown})
+    return sorted(updates, key=lambda one: json.dumps(one["id"]).rjust(20))

@@ -36,15 +36,15 @@ def watch(
     if snapshot:
         whole = {name: Delta(plus=frozenset(database.view(name))) for name in database.program.outputs}
         first: dict[str, Any] = {"tx": 0, "views": {name: delta_json(database.program, name, delta) for name, delta in whole.items()}}
-        yield {**first, "nested": dict(frames.known)} if frames else first
+        yield {**first, "nested": dict(frames.answers)} if frames else first
     number = 0
     for line in ticking(database, lines):
         if isinstance(line, list):  # no line: sources that are due
             for name in line:
-                outcome, said = refreshed(database, name)
+                outcome, stale = refreshed(database, name)
                 told = outcome_json(database.program, outcome) if outcome else {"views": {}}
-                if told["views"] or said or told.keys() > {"views"}:
-                    yield {"tx": number, "refresh": [name], **told, **said, **(_nested(frames, told["views"]))}
+                if told["views"] or stale or told.keys() > {"views"}:
+                    yield {"tx": number, "refresh": [name], **told, **stale, **(_nested(frames, told["views"]))}
             continue
         if not line.strip():
             continue
@@ -73,15 +73,15 @@ class NestedFrames:
 
     def __init__(self, database: Database) -> None:
         self.database, self.shapes = database, shapes(database.program)
-        self.known = {name: database.nested(name) for name in self.shapes}
+        self.answers = {name: database.nested(name) for name in self.shapes}
 
     def changed(self, views: Collection[str]) -> dict[str, list[Nested]]:
         """Those that a change of views has changed, through a view inside them, too."""
-        found = {}
+        changes = {}
         for name, shape in self.shapes.items():
-            if not set(views).isdisjoint(shape.relations) and (now := self.database.nested(name)) != self.known[name]:
-                found[name] = self.known[name] = now
-        return found
+            if not set(views).isdisjoint(shape.relations) and (now := self.database.nested(name)) != self.answers[name]:
+                changes[name] = self.answers[name] = now
+        return changes
 
 
 def _nested(frames: NestedFrames | None, views: Collection[str]) -> dict[str, Any]:
@@ -90,16 +90,16 @@ def _nested(frames: NestedFrames | None, views: Collection[str]) -> dict[str, An
 
 def _beside(database: Database) -> dict[str, Any]:
     """What constrained relations and sources have cost."""
-    found: dict[str, Any] = {}
+    costs: dict[str, Any] = {}
     if (mediation := database.mediation) is not None:
         work = mediation.work
-        found["deletion"] = {"algorithm": mediation.algorithm.name, "touched": work.touched, "rederived": work.rederived}
+        costs["deletion"] = {"algorithm": mediation.algorithm.name, "touched": work.touched, "rederived": work.rederived}
         if len(kinds := {name: mediation.of(name).name for name in mediation.parts.updates}) > 1 and len({*kinds.values()}) > 1:
-            found["deletion"]["of"] = kinds
-        found["solved"] = mediation.solved
+            costs["deletion"]["of"] = kinds
+        costs["solved"] = mediation.solved
     if database.sources is not None:
-        found |= {"calls": database.sources.made, "stale": sorted(database.sources.stale)}
-    return found
+        costs |= {"calls": database.sources.made, "stale": sorted(database.sources.stale)}
+    return costs
 
 
 def _applied(database: Database, transaction: Transaction, *, why: bool) -> dict[str, Any]:
@@ -118,8 +118,8 @@ def _applied(database: Database, transaction: Transaction, *, why: bool) -> dict
         plus = [proof.json() for proof in database.proofs(name, sorted_rows(delta.plus)) if proof]
         minus = [database.broken(proof).json() for proof in broken[name] if proof]
         views[name]["why"] = {"plus": plus, "minus": minus}
-    found = {"views": views, **conditions_json(database.program, outcome)}
-    return {**found, **conditions_reasons(database, outcome, ended, found)} if why else found
+    answer = {"views": views, **conditions_json(database.program, outcome)}
+    return {**answer, **conditions_reasons(database, outcome, ended, answer)} if why else answer
 
 
 def outcome_json(program: Program, outcome: Outcome) -> dict[str, Any]:
@@ -130,13 +130,13 @@ def outcome_json(program: Program, outcome: Outcome) -> dict[str, Any]:
 
 def conditions_json(program: Program, outcome: Outcome) -> dict[str, Any]:
     """What conditions made of a transaction, as JSON: what alerts say, and what triggers did."""
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     if outcome.alerts:
-        found["alerts"] = alerts_json(program, outcome.alerts)
+        members["alerts"] = alerts_json(program, outcome.alerts)
     if outcome.triggered:
         told = {name: delta_json(program, name, outcome.triggered[name]) for name in sorted(outcome.triggered)}
-        found["triggered"] = {name: {"insert": said["plus"], "delete": said["minus"]} for name, said in told.items()}
-    return found
+        members["triggered"] = {name: {"insert": change["plus"], "delete": change["minus"]} for name, change in told.items()}
+    return members
 
 
 def alerts_json(program: Program, reports: Sequence[Report]) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ def delta_json(program: Program, relation: str, delta: Delta) -> dict[str, list[
         return [list(row) for row in json_rows(types, some)]
 
     plus, minus = map(rows, delta.ordered)
-    found: dict[str, Any] = {"plus": plus, "minus": minus}
+    change: dict[str, Any] = {"plus": plus, "minus": minus}
     if relation in program.keys and (pairs := modified(delta, program.keys[relation])):
-        found["modified"] = [dict(zip(("old", "new"), rows(pair), strict=True)) for pair in pairs]
-    return found
+        change["modified"] = [dict(zip(("old", "new"), rows(pair), strict=True)) for pair in pairs]
+    return change

@@ -54,10 +54,10 @@ class AlertSource(SinkSource):
                 raise DataError(f"the alert {alert.name} was declared anew or dropped; the sink {self.name} ends here", "columns")
             until, views = db.tx, [self.view] if alert else {ALERT + name for name in db.conditions.named}
             by_tx = groupby(db.book.log.changes(since.tx, until, views), key=itemgetter(0))
-            own = (Changeset(tx, {"plus": [entry for _, _, said in some for entry in said["plus"]]}) for tx, some in by_tx)
-            found = list(islice(own, MOST_CHANGES))
-        last = found[-1].tx if len(found) == MOST_CHANGES else until
-        return found, Position(since.history, last)
+            own = (Changeset(tx, {"plus": [entry for _, _, change in some for entry in change["plus"]]}) for tx, some in by_tx)
+            changes = list(islice(own, MOST_CHANGES))
+        last = changes[-1].tx if len(changes) == MOST_CHANGES else until
+        return changes, Position(since.history, last)
 
     def reports(self, change: Changeset) -> list[JsonReport]:
         return [json.loads(entry[-1]) for entry in change.entry["plus"]]
@@ -66,9 +66,9 @@ class AlertSource(SinkSource):
         """The alert of a report, unless it was dropped."""
         return self.alert or self.db.conditions.named.get(name)
 
-    def labelled(self, said: JsonReport) -> dict[str, Any]:
+    def labelled(self, report: JsonReport) -> dict[str, Any]:
         """The cells of a report's row that its alert goes by, with their columns."""
-        alert, row = self.known(said["alert"]), said["row"]
+        alert, row = self.known(report["alert"]), report["row"]
         columns = self.db.program.relations[alert.relation].columns if alert else ()
         return {columns[place]: row[place] for place in alert.key if place < len(row)} if alert else {}
 
@@ -79,16 +79,16 @@ class Silence:
     def __init__(self, source: AlertSource, told: Mapping[str, Sequence[Any]] | None = None) -> None:
         self.source, self.told = source, {key: (float(at), bool(open_)) for key, (at, open_) in (told or {}).items()}
 
-    def lets(self, said: JsonReport) -> bool:
+    def lets(self, report: JsonReport) -> bool:
         """Whether a report is to be delivered now; from then on it was."""
-        now = said["at"]
-        key = json.dumps([said["alert"], *self.source.labelled(said).values()], ensure_ascii=False)
+        now = report["at"]
+        key = json.dumps([report["alert"], *self.source.labelled(report).values()], ensure_ascii=False)
         before = self.told.get(key)
-        if said["state"] == CEASED:
+        if report["state"] == CEASED:
             if before is not None:
                 self.told[key] = before[0], False
             return before is None or before[1]
-        if said.get("seen") or (before is not None and now - before[0] < self._every(said["alert"])):
+        if report.get("seen") or (before is not None and now - before[0] < self._every(report["alert"])):
             return False
         self.told[key] = now, True
         return True
@@ -123,13 +123,13 @@ class AlertDelivery:
     def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
         for change in changes:
             at, done = Position(since.history, change.tx), self._done(change.tx)
-            for number, said in enumerate(self.source.reports(change)):
+            for number, report in enumerate(self.source.reports(change)):
                 if number < done:
                     continue
                 told = dict(self.silence.told)
                 try:
-                    if self.silence.lets(said):
-                        self.deliver(at, number, said)
+                    if self.silence.lets(report):
+                        self.deliver(at, number, report)
                 except BaseException:
                     self.silence.told = told
                     raise
@@ -153,9 +153,9 @@ def webhook(source: AlertSource, target: str, options: Mapping[str, Any]) -> Del
     """Each report as JSON by HTTP POST; its `Idempotency-Key` is the same if it comes twice."""
     address = Webhook(source, target, options)
 
-    def deliver(at: Position, number: int, said: JsonReport) -> None:
-        rows = {name: address.named([said[name]])[0] for name in ("row", "old") if name in said}
-        address.post({"alert": {"db": at.history, "tx": at.tx, **said, **rows}}, at, f"{at.history}-{source.view}-{at.tx}-{number}")
+    def deliver(at: Position, number: int, report: JsonReport) -> None:
+        rows = {name: address.named([report[name]])[0] for name in ("row", "old") if name in report}
+        address.post({"alert": {"db": at.history, "tx": at.tx, **report, **rows}}, at, f"{at.history}-{source.view}-{at.tx}-{number}")
 
     return AlertDelivery(source, deliver)
 
@@ -164,14 +164,14 @@ def alertmanager(source: AlertSource, target: str, options: Mapping[str, Any]) -
     """Each report to Alertmanager, which groups, inhibits, silences and routes: labels from the key's columns, annotations from the message."""
     address = Webhook(source, target.rstrip("/") + "/api/v2/alerts", options)
 
-    def deliver(at: Position, number: int, said: JsonReport) -> None:
-        now = datetime.fromtimestamp(said["at"], UTC)
-        labels = {column: _text(cell) for column, cell in source.labelled(said).items()}
-        labels |= ({"severity": said["severity"]} if "severity" in said else {}) | {"alertname": said["alert"]}
-        ended = said["state"] == CEASED
+    def deliver(at: Position, number: int, report: JsonReport) -> None:
+        now = datetime.fromtimestamp(report["at"], UTC)
+        labels = {column: _text(cell) for column, cell in source.labelled(report).items()}
+        labels |= ({"severity": report["severity"]} if "severity" in report else {}) | {"alertname": report["alert"]}
+        ended = report["state"] == CEASED
         post = {
             "labels": labels,
-            "annotations": {"summary": said["message"]} if "message" in said else {},
+            "annotations": {"summary": report["message"]} if "message" in report else {},
             **({} if ended else {"startsAt": now.isoformat()}),
             "endsAt": (now if ended else now + LASTS).isoformat(),
         }
@@ -185,8 +185,8 @@ def file(source: AlertSource, target: str, options: Mapping[str, Any]) -> Delive
     check_options("file", options, ())
     path, unsure = Path(target), [True]
 
-    def deliver(at: Position, number: int, said: JsonReport) -> None:
-        line = json.dumps({"tx": at.tx, **said}, ensure_ascii=False).encode() + b"\n"
+    def deliver(at: Position, number: int, report: JsonReport) -> None:
+        line = json.dumps({"tx": at.tx, **report}, ensure_ascii=False).encode() + b"\n"
         try:
             end = _end(path) if unsure else b""
             if end and not end.endswith(b"\n"):
@@ -196,7 +196,7 @@ def file(source: AlertSource, target: str, options: Mapping[str, Any]) -> Delive
             unsure.clear()
         except OSError as reason:
             unsure[:] = [True]
-            raise DataError(f"{path}: transaction {at.tx} of {said['alert']} was not written: {reason.strerror}", "unwritable") from None
+            raise DataError(f"{path}: transaction {at.tx} of {report['alert']} was not written: {reason.strerror}", "unwritable") from None
 
     return AlertDelivery(source, deliver)
 
@@ -204,9 +204,9 @@ def file(source: AlertSource, target: str, options: Mapping[str, Any]) -> Delive
 def _end(path: Path) -> bytes:
     """The last lines of a file."""
     try:
-        with path.open("rb") as found:
-            found.seek(max(0, found.seek(0, os.SEEK_END) - LAST_BYTES))
-            return found.read()
+        with path.open("rb") as reader:
+            reader.seek(max(0, reader.seek(0, os.SEEK_END) - LAST_BYTES))
+            return reader.read()
     except FileNotFoundError:
         return b""
 
@@ -228,14 +228,14 @@ class CallableDelivery(AlertDelivery):
         self.at: Position | None = None
         self.finished = (-1, 0)
 
-        def deliver(at: Position, number: int, said: JsonReport) -> None:
+        def deliver(at: Position, number: int, report: JsonReport) -> None:
             try:
-                call({"tx": at.tx, **said})
+                call({"tx": at.tx, **report})
             except Exception as reason:
                 log.warning(
-                    "%s of the alert %s raised %s: %s", getattr(call, "__name__", call), said["alert"], type(reason).__name__, reason
+                    "%s of the alert %s raised %s: %s", getattr(call, "__name__", call), report["alert"], type(reason).__name__, reason
                 )
-                raise DataError(f"a callable for {said['alert']} raised {type(reason).__name__}: {reason}", "unwritable") from None
+                raise DataError(f"a callable for {report['alert']} raised {type(reason).__name__}: {reason}", "unwritable") from None
 
         self.source, self.deliver, self.silence = source, deliver, Silence(source)
 

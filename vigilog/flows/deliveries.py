@@ -92,8 +92,8 @@ class Table:
         self.table = KeptTable(spoken, table, source.name, source.declaration.columns, source.declaration.types)
 
     def position(self) -> Position | None:
-        found = self.table.position()
-        return found and Position(*found)
+        noted = self.table.position()
+        return noted and Position(*noted)
 
     def whole(self, at: Position, rows: Rows) -> None:
         self.table.replace(rows, (at.history, at.tx))
@@ -146,18 +146,18 @@ class Webhook:
     def changes(self, since: Position, until: Position, changes: Sequence[Changeset]) -> Position:
         for change in changes:
             at = Position(since.history, change.tx)
-            self._post("change", at, self._said(change))
+            self._post("change", at, self._content(change))
             self._note(at)
         return self._note(until) if not changes else until
 
-    def _said(self, change: Changeset) -> dict[str, Any]:
+    def _content(self, change: Changeset) -> dict[str, Any]:
         if change.large:
             return {"large": {kind: part["rows"] for kind, part in change.entry.items()}}
         delta = self.source.delta(change)
-        said: dict[str, Any] = {name: self._rows(rows) for name, rows in zip(("plus", "minus"), delta.ordered, strict=True)}
+        content: dict[str, Any] = {name: self._rows(rows) for name, rows in zip(("plus", "minus"), delta.ordered, strict=True)}
         if key := self.source.db.program.keys.get(self.source.view):
-            said["modified"] = [dict(zip(("old", "new"), self._rows(pair), strict=True)) for pair in modified(delta, key)]
-        return said
+            content["modified"] = [dict(zip(("old", "new"), self._rows(pair), strict=True)) for pair in modified(delta, key)]
+        return content
 
     def _rows(self, rows: Any) -> list[Any]:
         return self.named(json_rows(self.source.declaration.types, rows))
@@ -167,12 +167,12 @@ class Webhook:
         return objects(self.source.declaration.columns, rows) if self.form == "objects" else list(rows)
 
     def _post(self, kind: str, at: Position, content: Mapping[str, Any]) -> None:
-        said = {kind: {"db": at.history, "view": self.source.view, "tx": at.tx, **content}}
-        self.post(said, at, f"{at.history}-{self.source.view}-{at.tx}")
+        message = {kind: {"db": at.history, "view": self.source.view, "tx": at.tx, **content}}
+        self.post(message, at, f"{at.history}-{self.source.view}-{at.tx}")
 
-    def post(self, said: Any, at: Position, key: str) -> None:
+    def post(self, message: Any, at: Position, key: str) -> None:
         """Sends something by HTTP POST. Raises DataError if it is not taken."""
-        body = json.dumps(said, ensure_ascii=False).encode()
+        body = json.dumps(message, ensure_ascii=False).encode()
         headers = {"Content-Type": "application/json", "Idempotency-Key": key, **self.headers}
         path = (self.address.path or "/") + (f"?{self.address.query}" if self.address.query else "")
         connection = self._connection()
@@ -202,10 +202,10 @@ class Webhook:
         return position
 
 
-def check_options(kind: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
-    unknown = [name for name in options if name not in known]
+def check_options(kind: str, options: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    unknown = [name for name in options if name not in allowed]
     if unknown:
-        raise UsageError(f"a {kind} sink has no option {unknown[0]}" + (f"; options are {', '.join(known)}" if known else ""))
+        raise UsageError(f"a {kind} sink has no option {unknown[0]}" + (f"; options are {', '.join(allowed)}" if allowed else ""))
 
 
 KINDS: dict[str, Callable[[SinkSource, str, Mapping[str, Any]], Delivery]] = {"parquet": ParquetFeed, "jdbc": Table, "webhook": Webhook}

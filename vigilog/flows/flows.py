@@ -26,12 +26,12 @@ class Flows:
         self.numbers = count(1)
 
     def stream(self, relation: str, *, once: bool, anew: bool) -> Stream:
-        found = streams.made(self.db, relation, stated(self.db.program).get(relation))
+        stream = streams.made(self.db, relation, stated(self.db.program).get(relation))
         if relation in self.streams:
             self.streams[relation].stop()
-        found.start(once=once, anew=anew)
-        self.streams[relation] = found
-        return found
+        stream.start(once=once, anew=anew)
+        self.streams[relation] = stream
+        return stream
 
     def sink(self, view: str, kind: str, target: str, name: str | None, since: int | None, options: Mapping[str, Any]) -> Sink:
         reporting = view.startswith(ALERT) or (view not in self.db.program.outputs and view in self.db.conditions.named)
@@ -41,12 +41,12 @@ class Flows:
     def on_alert(self, alert: str, call: Callable[[dict[str, Any]], object]) -> Sink:
         return self._started(alerts.called(self.db, alert, call, f"callable {next(self.numbers)} of {alert}"))
 
-    def _started(self, found: Sink) -> Sink:
-        if found.name in self.sinks:
-            self.sinks[found.name].stop()
-        found.start()
-        self.sinks[found.name] = found
-        return found
+    def _started(self, sink: Sink) -> Sink:
+        if sink.name in self.sinks:
+            self.sinks[sink.name].stop()
+        sink.start()
+        self.sinks[sink.name] = sink
+        return sink
 
     def stop(self) -> None:
         for stream in self.streams.values():

@@ -97,10 +97,10 @@ class SinkSource:
             if db.program.relations.get(self.view, self.declaration) != self.declaration or self.view not in db.program.outputs:
                 raise DataError(f"{self.view} was declared anew or dropped; the sink {self.name} ends here", "columns")
             until = db.tx
-            own = ((tx, said) for tx, view, said in db.book.log.changes(since.tx, until) if view == self.view)
-            found = [Changeset(tx, said) for tx, said in islice(own, MOST_CHANGES)]
-        last = found[-1].tx if len(found) == MOST_CHANGES else until
-        return found, Position(since.history, last)
+            own = ((tx, entry) for tx, view, entry in db.book.log.changes(since.tx, until) if view == self.view)
+            changes = [Changeset(tx, entry) for tx, entry in islice(own, MOST_CHANGES)]
+        last = changes[-1].tx if len(changes) == MOST_CHANGES else until
+        return changes, Position(since.history, last)
 
 
 class Sink:
@@ -122,8 +122,8 @@ class Sink:
     @property
     def position(self) -> int | None:
         """The last transaction whose delivery is noted."""
-        found = self.delivery.position()
-        return None if found is None else found.tx
+        position = self.delivery.position()
+        return None if position is None else position.tx
 
     def start(self) -> None:
         self.source.db.step.listeners.append(self._wake)
@@ -191,16 +191,16 @@ class Sink:
             if len(changes) < MOST_CHANGES and reached.tx >= until.tx:
                 break
 
-    def _begin(self, known: Position | None) -> Position:
+    def _begin(self, position: Position | None) -> Position:
         """Where to go on; a new sink delivers the whole view first."""
         db = self.source.db
         with db.lock:
             now = Position(db.file.history, db.tx)
-            if known is None and self.since is not None:
-                known = Position(now.history, self.since)
-            if known is not None:
-                if (why := self._unfit(known, now)) is None:
-                    return known
+            if position is None and self.since is not None:
+                position = Position(now.history, self.since)
+            if position is not None:
+                if (why := self._unfit(position, now)) is None:
+                    return position
                 if not self.delivery.begins_anew:
                     raise why
             rows = self.source.rows()
@@ -210,15 +210,15 @@ class Sink:
         self.delivery.whole(now, rows)
         return now
 
-    def _unfit(self, known: Position, now: Position) -> DataError | None:
+    def _unfit(self, position: Position, now: Position) -> DataError | None:
         """Why a sink cannot go on at a position, if it cannot."""
         first = self.source.db.book.log.first
-        if known.history != now.history:
+        if position.history != now.history:
             return DataError(f"the sink {self.name} has changes of another history of the database; give a new one another name", "history")
-        if known.tx > now.tx:
-            return DataError(f"there is no transaction {known.tx} yet: the last is {now.tx}", "future")
-        if known.tx < first:
-            return DataError(f"the sink {self.name} needs the changes after {known.tx}, and they are retained after {first} only", "gap")
+        if position.tx > now.tx:
+            return DataError(f"there is no transaction {position.tx} yet: the last is {now.tx}", "future")
+        if position.tx < first:
+            return DataError(f"the sink {self.name} needs the changes after {position.tx}, and they are retained after {first} only", "gap")
         return None
 
 

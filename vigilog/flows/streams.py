@@ -128,16 +128,16 @@ class FolderStream:
             with suppress(Exception):  # if Spark's process has ended, so has it
                 self.query.stop()
 
-    def _checkpoint(self, known: Any) -> Path:
+    def _checkpoint(self, position: Any) -> Path:
         """The folder in which Spark notes what it has read: the one that goes with a position, or a new one."""
         home = self.db.folder / FOLDER / self.relation
-        if known is None:
+        if position is None:
             shutil.rmtree(home, ignore_errors=True)  # whatever Spark noted there, nothing of it counts
             return home / secrets.token_hex(8)
-        checkpoint = home / str(known["checkpoint"])
+        checkpoint = home / str(position["checkpoint"])
         done = max((int(path.name) for path in checkpoint.glob("commits/*") if path.name.isdigit()), default=-1)
-        if not checkpoint.is_dir() or done > known["batch"]:
-            what = "is not there" if done < 0 else f"has batch {done}, but the database only {known['batch']}"
+        if not checkpoint.is_dir() or done > position["batch"]:
+            what = "is not there" if done < 0 else f"has batch {done}, but the database only {position['batch']}"
             raise DataError(f"the stream of {self.relation} cannot go on: its checkpoint {checkpoint} {what}; it can begin anew", "source")
         return checkpoint
 
@@ -155,17 +155,17 @@ class FolderStream:
         """Takes the files of a batch that were not taken before."""
         from vigilog.spark.streams import from_files
 
-        known, files = self.position, self._announced(number, files)
-        if known is None or known["checkpoint"] != self.checkpoint.name:
-            known = {"batch": -1, "files": []}
-        if number < known["batch"]:
+        last, files = self.position, self._announced(number, files)
+        if last is None or last["checkpoint"] != self.checkpoint.name:
+            last = {"batch": -1, "files": []}
+        if number < last["batch"]:
             raise DataError(
-                f"the stream of {self.relation} is at batch {known['batch']}, and {number} comes again: its checkpoint is an older one",
+                f"the stream of {self.relation} is at batch {last['batch']}, and {number} comes again: its checkpoint is an older one",
                 "source",
             )
-        seen = known["files"] if number == known["batch"] else []
+        seen = last["files"] if number == last["batch"] else []
         new = [file for file in files if file not in seen]
-        if number == known["batch"] and not new:
+        if number == last["batch"] and not new:
             return
         wish = together(
             folded(place.relation, key, from_files(place, key, new))
@@ -180,15 +180,15 @@ class FolderStream:
         note = self.checkpoint.with_suffix(".files")
         noted = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
         before = noted["files"] if noted.get("batch") == number else []
-        found = [*before, *(file for file in files if file not in before)]
-        if found != before:
+        announced = [*before, *(file for file in files if file not in before)]
+        if announced != before:
             fresh = note.with_suffix(".new")
             with fresh.open("w", encoding="utf-8") as file:
-                json.dump({"batch": number, "files": found}, file)
+                json.dump({"batch": number, "files": announced}, file)
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(note)
-        return found
+        return announced
 
 
 class TableStream:
@@ -275,18 +275,18 @@ class DeltaStream(TableStream):
         """The state of the table. Raises DataError if it is not the one that was followed before."""
         from vigilog.spark.delta import state
 
-        found, known = state(self.place), self.position
-        if known is not None and not self.anew and (found.table != known["table"] or found.version < known["version"]):
-            raise self._other(f"version {known['version']}")
-        return found
+        current, last = state(self.place), self.position
+        if last is not None and not self.anew and (current.table != last["table"] or current.version < last["version"]):
+            raise self._other(f"version {last['version']}")
+        return current
 
     def _advance(self) -> None:
         """Takes the versions that are new, one transaction each."""
         from vigilog.spark.streams import from_version
 
         newest = self._state()
-        known = self.position
-        if known is None or self.anew:
+        last = self.position
+        if last is None or self.anew:
             with self.db.lock:
                 whole = replace(self.place, options={"version": str(newest.version)})
                 position = {"table": newest.table, "version": newest.version}
@@ -296,7 +296,7 @@ class DeltaStream(TableStream):
                 self.db.store.equalize(self.relation, owner, kind="stream", source=(self.name, position))
             self.anew = False
             return
-        for version in range(known["version"] + 1, newest.version + 1):
+        for version in range(last["version"] + 1, newest.version + 1):
             if self.stopping.is_set():
                 return
             wish: dict[str, dict[str, list[Row]]] = {"delete": {}, "insert": {}}
@@ -316,9 +316,9 @@ class IcebergStream(TableStream):
     def _begin(self) -> None:
         from vigilog.spark.iceberg import Opened
 
-        found, known = Opened(self.place), self.position
-        if known is not None and not self.anew and found.uuid != known["table"]:
-            raise self._other(f"snapshot {known['snapshot']}")
+        table, last = Opened(self.place), self.position
+        if last is not None and not self.anew and table.uuid != last["table"]:
+            raise self._other(f"snapshot {last['snapshot']}")
 
     def _advance(self) -> None:
         self._begin()
@@ -331,11 +331,11 @@ class IcebergStream(TableStream):
 
 def together(wishes: Iterable[Mapping[str, Mapping[str, list[Row]]]]) -> dict[str, dict[str, list[Row]]]:
     """Wishes of different relations as one."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    merged: dict[str, dict[str, list[Row]]] = {}
     for wish in wishes:
         for operation, by_relation in wish.items():
-            found.setdefault(operation, {}).update(by_relation)
-    return found
+            merged.setdefault(operation, {}).update(by_relation)
+    return merged
 
 
 def folded(relation: str, key: Sequence[int], operations: Iterable[tuple[str, Row]]) -> dict[str, dict[str, list[Row]]]:
