@@ -32,5 +32,5 @@ def evaluation(program: Program, sources: Mapping[str, Iterable[Row]], watch: Wa
         return DuckEvaluation(program, sources, watch)
     try:
         return EmbeddedEvaluation(program, sources, watch, resident=True, patience=PATIENCE)
-    except Unfinished as found:
-        return DuckEvaluation(program, {}, watch, begun=found)
+    except Unfinished as unfinished:
+        return DuckEvaluation(program, {}, watch, begun=unfinished)

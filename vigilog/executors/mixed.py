@@ -167,22 +167,22 @@ class MixedViews:
             return self._apply(changes, settle, keep=keep)
         self._within, kept = True, False
         try:
-            found = self._apply(changes, settle, keep=keep)
+            deltas = self._apply(changes, settle, keep=keep)
             kept = keep
         finally:
             before, self._within, self._before = self._before, False, None
             if before is not None and not kept and before[0] is self._distant:
                 self._distant.snapshots = before[1]  # whatever followed; the tables are taken back by their transaction
-        return found
+        return deltas
 
     def _apply(self, changes: Mapping[str, Delta], settle: Settle, *, keep: bool) -> dict[str, Delta]:
         near = {name: delta for name, delta in changes.items() if name not in self.large}
         read = {name for view in (*self.far, *self.asked) for name in self.reads[view]} | self.large
         far = {name: delta for name, delta in changes.items() if name in read}
         if not far:
-            found = self.resident.apply(near, settle, keep=keep)
+            net = self.resident.apply(near, settle, keep=keep)
             self.stats = self.resident.stats
-            return found
+            return net
         together: dict[str, Delta] = {}
 
         def settle_both(others: Mapping[str, Delta]) -> None:
@@ -226,9 +226,9 @@ class MixedViews:
             self.stats = self.resident.stats
             return answers
         with self._at_spark() as distant:
-            found = distant.answers(goal)
+            rows = distant.answers(goal)
             self.stats = distant.stats
-            return found
+            return rows
 
     @contextmanager
     def within(self, allowance: Allowance | None) -> Iterator[None]:

@@ -45,9 +45,9 @@ def why_not(program: Program, homes: Mapping[str, str], state: Answerer, goal: G
     """Why an atom that has no row does not hold: one level of rules, or as many as `depth`."""
     atom = goal.rule.body[0]
     assert isinstance(atom, syntax.Atom), "it is asked of one atom"
-    known = tuple(_computed(arg) for arg in atom.args)
+    args = tuple(_computed(arg) for arg in atom.args)
     return _Search(program, homes, state).atom(
-        replace(atom, args=known), 0 if any(isinstance(arg, syntax.Functor) for arg in known) else depth
+        replace(atom, args=args), 0 if any(isinstance(arg, syntax.Functor) for arg in args) else depth
     )
 
 
@@ -111,8 +111,8 @@ class _Search:
         def agreeing(row: Row) -> int:
             return sum(row[column] == value for column, value in bound.items())
 
-        found = sorted(sorted_rows(self.state.nearest(atom.relation, bound, FEW)), key=agreeing, reverse=True)
-        return tuple(_fact(atom, row) for row in found[:FEW] if agreeing(row) == agreeing(found[0]))
+        rows = sorted(sorted_rows(self.state.nearest(atom.relation, bound, FEW)), key=agreeing, reverse=True)
+        return tuple(_fact(atom, row) for row in rows[:FEW] if agreeing(row) == agreeing(rows[0]))
 
     def rows(self, atom: syntax.Atom) -> list[Row]:
         """A few rows of an atom."""
@@ -123,12 +123,12 @@ class _Search:
         """What is to be said of an aggregate that has not the value it should have."""
         taken = names(aggregate, into_aggregates=True)
         value = syntax.Variable(next(name for number in count(1) if (name := f"value{number}") not in taken), aggregate.type)
-        found = self.answers(goal_of_body(self.program, (syntax.Builtin("=", (value, aggregate)),), [value]))
-        if found is None:
+        values = self.answers(goal_of_body(self.program, (syntax.Builtin("=", (value, aggregate)),), [value]))
+        if values is None:
             return "does not hold"
-        if not found:
+        if not values:
             return "has no value" + (": it ranges over nothing" if aggregate.op in ("min", "max", "mean") else "")
-        return f"does not hold: it is {show_term(_constant(next(iter(found))[0], value))}"
+        return f"does not hold: it is {show_term(_constant(next(iter(values))[0], value))}"
 
     # -- rules
 
@@ -136,10 +136,10 @@ class _Search:
         """How far a rule of the user comes that could give an atom: each of the plain rules that were made of it."""
         source, ways = rules[0].source, dict[tuple[syntax.Literal, ...], tuple[str, ...]]()
         for rule in rules:
-            found = self.failing(rule, atom)
-            if found is None:
+            instances = self.failing(rule, atom)
+            if instances is None:
                 return Attempt(show_statement(source), str(source.span), note=ENOUGH if self.questions > MOST_QUESTIONS else MUCH)
-            for holds, fails in found:
+            for holds, fails in instances:
                 ways.setdefault((*holds, fails), tuple(map(show_literal, holds)))
         shown = [FailedInstance(holds, self.literal(way[-1], depth - 1)) for way, holds in list(ways.items())[:FEW]]
         return Attempt(show_statement(source), str(source.span), tuple(shown), len(ways) - len(shown))
@@ -150,11 +150,11 @@ class _Search:
         holding, bindings, fails = 0, [dict[str, syntax.Term]()], len(body)
         while fails - holding > 1:
             middle = (holding + fails) // 2
-            found = self.bindings(body[:middle])
-            if found is None:
+            extended = self.bindings(body[:middle])
+            if extended is None:
                 return None
-            if found:
-                holding, bindings = middle, found
+            if extended:
+                holding, bindings = middle, extended
             else:
                 fails = middle
         ways: dict[syntax.Literal, Mapping[str, syntax.Term]] = {}
@@ -166,10 +166,10 @@ class _Search:
     def bindings(self, body: tuple[syntax.Literal, ...]) -> list[dict[str, syntax.Term]] | None:
         """The values of variables for which all literals hold, sorted; None if it takes too much to know them."""
         shown = list({variable.name: variable for literal in body for variable in variables(literal)}.values())
-        found = self.answers(goal_of_body(self.program, body, shown))
-        if found is None:
+        rows = self.answers(goal_of_body(self.program, body, shown))
+        if rows is None:
             return None
-        return [{v.name: _constant(cell, v) for v, cell in zip(shown, row, strict=True)} for row in sorted_rows(found)]
+        return [{v.name: _constant(cell, v) for v, cell in zip(shown, row, strict=True)} for row in sorted_rows(rows)]
 
     def answers(self, goal: Goal) -> Collection[Row] | None:
         self.questions += 1

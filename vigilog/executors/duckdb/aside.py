@@ -27,13 +27,13 @@ class Aside:
 
     def differences(self) -> dict[str, Delta]:
         """What the wanted relations have gained and lost; those that are the same are left out."""
-        found = {}
+        deltas = {}
         for name in self.wanted:
             now, then = f"SELECT * FROM {quote(self.tables.layout.tables[name])}", f"SELECT * FROM {quote(self.before[name])}"
             delta = Delta(self._rows(name, f"{now} EXCEPT {then}"), self._rows(name, f"{then} EXCEPT {now}"))
             if delta:
-                found[name] = delta
-        return found
+                deltas[name] = delta
+        return deltas
 
     def drop(self) -> None:
         for table in self.before.values():

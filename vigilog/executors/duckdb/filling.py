@@ -79,9 +79,9 @@ class Recomputation(_Bulk):
             self.tables.delete(relation, changes[relation].minus)
             self.tables.insert(relation, changes[relation].plus)
         self.evaluate()
-        found = aside.differences()
+        deltas = aside.differences()
         aside.drop()
-        return found
+        return deltas
 
     @property
     def light(self) -> bool:

@@ -72,7 +72,7 @@ class DuckMachine:
     def _at_once(self) -> bool:
         """Runs a linear recursion as one query. If that takes more memory than there is, nothing is done: round after round the rest goes to the disk."""
         (relation,) = self.component.relations
-        known = self.sizes[relation]
+        before = self.sizes[relation]
         target, name = self.layout.tables[relation], self.names[relation][0]
         self.turns[relation] = name
         texts = [self._variant(rule, position) for rule, position in self.variants]
@@ -82,20 +82,20 @@ class DuckMachine:
         except OutOfMemory:
             self.turns[relation] = target
             return False
-        self.derived += self.tables.count(relation) - known
+        self.derived += self.tables.count(relation) - before
         if most is not None and self.sizes[relation] > most:
             raise TooManyRows(str(self.component), most)
         return True
 
     def advance(self) -> int:
         """One round, where it is cheaper."""
-        if self.tail is not None and (found := self.tail.advance()) is not None:
-            self.derived += found
+        if self.tail is not None and (added := self.tail.advance()) is not None:
+            self.derived += added
             for relation in self.component.relations:
                 self.sizes[relation] = self.tail.machine.size(relation)
-            if self.pace.up(found):
+            if self.pace.up(added):
                 self._back()
-            return found
+            return added
         if self.tail is not None:
             self._back()
         started = time.perf_counter()
@@ -114,7 +114,7 @@ class DuckMachine:
         self.tail = None
 
     def _round(self) -> int:
-        found: dict[str, tuple[str, int]] = {}
+        gained: dict[str, tuple[str, int]] = {}
         for relation in self.component.relations:
             texts = [
                 self._variant(rule, position)
@@ -123,15 +123,15 @@ class DuckMachine:
             ]
             if texts:
                 target = next(name for name in self.names[relation] if name != self.turns[relation])
-                found[relation] = target, self._unknown(relation, texts, target)
+                gained[relation] = target, self._unknown(relation, texts, target)
         for relation in self.component.relations:
-            target, count = found.get(relation, ("", 0))
+            target, count = gained.get(relation, ("", 0))
             if count:
                 self._run(f"INSERT INTO {quote(self.layout.tables[relation])} SELECT * FROM {quote(target)}")
                 self.sizes[relation] += count
                 self.turns[relation] = target
             self.recent[relation] = count
-        total = sum(count for _, count in found.values())
+        total = sum(count for _, count in gained.values())
         self.derived += total
         return total
 
@@ -187,8 +187,8 @@ class DuckMachine:
         before, table, names = self.sizes[relation], quote(self.layout.tables[relation]), self.tables.columns(relation)
 
         def rows(part: Part) -> str:
-            known = f" EXCEPT SELECT * FROM {table}{part(names)}" if before or self.parts > 1 else ""
-            return f"SELECT DISTINCT * FROM ({_together(texts)}) AS candidates({names}){part(names)}{known}"
+            without = f" EXCEPT SELECT * FROM {table}{part(names)}" if before or self.parts > 1 else ""
+            return f"SELECT DISTINCT * FROM ({_together(texts)}) AS candidates({names}){part(names)}{without}"
 
         self._attempt(lambda parts: sum(self._run(f"INSERT INTO {table} {rows(part)}") for part in parts))
         self.derived += self.tables.count(relation) - before
@@ -211,8 +211,8 @@ class DuckMachine:
             shown = ", ".join(names)
             candidates = f"SELECT {shown} FROM ({_together(texts)}) AS candidates({shown}){part(', '.join(names[place] for place in keys))}"
             distinct = candidates.replace("SELECT", "SELECT DISTINCT", 1) if best is None else best_rows(candidates, best, len(columns))
-            known = f"(SELECT * FROM {own}{part(', '.join(columns[place] for place in keys))})" if self.parts > 1 else own
-            return f"SELECT {given} FROM ({distinct}) AS fresh WHERE NOT EXISTS (SELECT 1 FROM {known} AS known WHERE {' AND '.join(same)})"
+            held = f"(SELECT * FROM {own}{part(', '.join(columns[place] for place in keys))})" if self.parts > 1 else own
+            return f"SELECT {given} FROM ({distinct}) AS fresh WHERE NOT EXISTS (SELECT 1 FROM {held} AS known WHERE {' AND '.join(same)})"
 
         def made(parts: Sequence[Part]) -> int:
             if len(parts) == 1:

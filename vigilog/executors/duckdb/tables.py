@@ -87,8 +87,8 @@ class DuckTables:
 
     def run(self, statement: Statement) -> int:
         """Runs a statement that adds rows, or counts some; gives their number. It may take long, and Ctrl-C interrupts it."""
-        found = self._interruptible(lambda: self.execute(statement.sql, statement.used))
-        return int(found[0][0]) if found else 0
+        rows = self._interruptible(lambda: self.execute(statement.sql, statement.used))
+        return int(rows[0][0]) if rows else 0
 
     def _interruptible(self, call: Callable[[], T]) -> T:
         """Makes a call in a thread of its own: DuckDB may work in the thread that asks, which then hears of no signal until the work is done."""
@@ -113,13 +113,13 @@ class DuckTables:
             self.execute(f"CREATE OR REPLACE TEMP TABLE {source} ({self.columns(relation, typed=True)})")
         added = sum(self._append(source, batch) for batch in self._batches(relation, rows))
         if added and not (fresh and isinstance(rows, AbstractSet)):
-            known = "" if fresh else f" EXCEPT SELECT * FROM {table}"
+            without = "" if fresh else f" EXCEPT SELECT * FROM {table}"
             if fresh:
                 distinct = f"SELECT count(*) FROM (SELECT DISTINCT * FROM {source})"
                 if self.execute(distinct)[0][0] != added:
                     self.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT DISTINCT * FROM {source}")
             else:
-                self.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {source}{known}")
+                self.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM {source}{without}")
         if not fresh:
             self.execute(f"DROP TABLE {source}")
         self.count(relation)
@@ -136,13 +136,13 @@ class DuckTables:
     def copy(self, relation: str, table: str, tables: Tables, other: str, total: int = 0) -> int:
         """Adds the rows of one of SQLite's tables for rows of a relation to one of these; gives their number. If that is known to be `total`, the rows are counted as they come."""
         cursor = tables.execute(f"SELECT {self.columns(relation)} FROM {quote(other)}")
-        found = 0
+        copied = 0
         while some := cursor.fetchmany(AT_ONCE):
             self.watch.tick()
-            found += self._append(quote(table), self._stored(relation, transposed(some)))
+            copied += self._append(quote(table), self._stored(relation, transposed(some)))
             if total:
-                self.watch.part(found, total, "row")
-        return found
+                self.watch.part(copied, total, "row")
+        return copied
 
     def give(self, relation: str, tables: Tables) -> None:
         """Adds the rows of a relation to its table on SQLite, in the order in which they lie there."""

@@ -79,15 +79,15 @@ class Tail:
 
     def back(self, recent: Mapping[str, str]) -> dict[str, int]:
         """Adds to DuckDB what came meanwhile, makes the tables of recent rows there, and gives how many these have."""
-        layout, found = self.duck.layout, {}
+        layout, counts = self.duck.layout, {}
         for relation in self.component.relations:
             table, own = quote(layout.tables[relation]), self.machine.turns[relation][0]
             self.duck.execute(f"CREATE OR REPLACE TABLE {table} ({self.duck.columns(relation, typed=True)})")
             self.duck.take(relation, self.tables)
             self.duck.execute(f"CREATE OR REPLACE TABLE {quote(recent[relation])} ({self.duck.columns(relation, typed=True)})")
-            found[relation] = self.duck.copy(relation, recent[relation], self.tables, own)
+            counts[relation] = self.duck.copy(relation, recent[relation], self.tables, own)
         self.close()
-        return found
+        return counts
 
     def close(self) -> None:
         self.tables.close()

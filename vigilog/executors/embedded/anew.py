@@ -57,11 +57,11 @@ class Compared:
         return sum(map(len, self.before.values())) <= LIGHT
 
     def _whole(self) -> dict[str, set[Row]]:
-        known = self.machine.derived
+        before = self.machine.derived
         try:
             for component in self.left:
                 self.stats.rounds += fixpoint(component, self.machine, self.tables.watch)
-            self.stats.derived += self.machine.derived - known
+            self.stats.derived += self.machine.derived - before
             return {name: set(self.tables.rows(name)) for name in self.wanted}
         except Outgrown:
             self.tables.stopped = None

@@ -75,12 +75,12 @@ class Asker:
         """Rows of a relation that agree with the values of some columns. Of one that must be derived, those that differ in one of them, if that are few."""
         if relation in self.stored or all(rule.head.relation != relation for rule in self.program.rules):
             return self.tables.nearest(relation, bound, most)
-        found: set[Row] = set()
+        rows: set[Row] = set()
         for column in bound if len(bound) > 1 else ():
             others = {other: value for other, value in bound.items() if other != column}
             with suppress(OverBudget):
-                found.update(self.answers(goal_of(self.program, relation, others), NEAR))
-        return found
+                rows.update(self.answers(goal_of(self.program, relation, others), NEAR))
+        return rows
 
     def _prepared(self, form: Form) -> tuple[DemandMachine, RoundPlan, str] | None:
         """What answers goals of a form; None if none of them can hold. Those used last are kept."""
@@ -125,12 +125,12 @@ def form_of(goal: Goal) -> tuple[Form, Row]:
     opener = _Opener(names(goal.rule, into_aggregates=True))
     body = tuple(map(opener.literal, goal.rule.body))
     args = tuple(opener.term(arg) for arg in goal.rule.head.args)
-    known = tuple(opener.found.values())
-    attributes = tuple(syntax.Attribute(variable.name, str(variable.type), variable.type) for variable in known)
+    parameters = tuple(opener.constants.values())
+    attributes = tuple(syntax.Attribute(variable.name, str(variable.type), variable.type) for variable in parameters)
     shown = tuple(replace(attribute, name=f"a{number}") for number, attribute in enumerate(goal.declaration.attributes, start=1))
-    rule = replace(goal.rule, heads=(replace(goal.rule.head, args=(*known, *args)),), body=body)
+    rule = replace(goal.rule, heads=(replace(goal.rule.head, args=(*parameters, *args)),), body=body)
     declaration = replace(goal.declaration, attributes=(*attributes, *shown))
-    return Form(rule, declaration, len(known)), tuple(value for _, value in opener.found)
+    return Form(rule, declaration, len(parameters)), tuple(value for _, value in opener.constants)
 
 
 class _Opener:
@@ -138,7 +138,7 @@ class _Opener:
 
     def __init__(self, taken: set[str]) -> None:
         self.fresh = (name for name in (f"k{number}" for number in count(1)) if name not in taken)
-        self.found: dict[tuple[str, Value], syntax.Variable] = {}
+        self.constants: dict[tuple[str, Value], syntax.Variable] = {}
 
     def literal(self, literal: syntax.Literal) -> syntax.Literal:
         """A set is collected by rules of its own, which see no variables of the goal, and an aggregate takes a component that is known: their constants stay."""
@@ -149,9 +149,9 @@ class _Opener:
         match term:
             case syntax.Constant():
                 key = str(term.type), term.value
-                if key not in self.found:
-                    self.found[key] = syntax.Variable(next(self.fresh), term.type)
-                return self.found[key]
+                if key not in self.constants:
+                    self.constants[key] = syntax.Variable(next(self.fresh), term.type)
+                return self.constants[key]
             case syntax.Functor():
                 return replace(term, args=tuple(map(self.term, term.args)))
             case syntax.Aggregate():

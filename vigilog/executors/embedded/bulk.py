@@ -30,12 +30,12 @@ def worthwhile(tables: Tables, left: Sequence[Component]) -> bool:
 
 def _rows(tables: Tables, relations: Iterable[str], enough: int) -> int:
     """How many rows some relations have together; there may be more than enough."""
-    found = 0
+    total = 0
     for relation in sorted(relations):
-        if found < enough:
+        if total < enough:
             table = quote(tables.layout.tables[relation])
-            found += int(tables.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {enough})").fetchone()[0])
-    return found
+            total += int(tables.execute(f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT {enough})").fetchone()[0])
+    return total
 
 
 @contextmanager

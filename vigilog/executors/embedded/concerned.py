@@ -54,12 +54,12 @@ class Concerned:
 
     @property
     def many(self) -> bool:
-        return sum(len(found) for values in self.by_constant.values() for found in values.values()) >= MANY
+        return sum(len(statements) for values in self.by_constant.values() for statements in values.values()) >= MANY
 
     def among(self, values: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[tuple[Statement, bool]]:
         """The statements to run for rows that have these values in their columns."""
         yield from self.others
-        for column, found in values:
-            known = self.by_constant[column]
-            for value in found:
-                yield from known.get(value, ())
+        for column, cells in values:
+            by_value = self.by_constant[column]
+            for value in cells:
+                yield from by_value.get(value, ())

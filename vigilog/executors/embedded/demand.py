@@ -159,8 +159,8 @@ class DemandMachine:
             sizes[relation] = 1
         seen, concerned = self.seen.setdefault(plan, [{} for _ in plan.ranks]), plan.concerned
         open_ = [
-            {name for name in sizes.keys() & by_relation.keys() if sizes[name] > known.get(name, 0)}
-            for by_relation, known in zip(plan.ranks, seen, strict=True)
+            {name for name in sizes.keys() & by_relation.keys() if sizes[name] > before.get(name, 0)}
+            for by_relation, before in zip(plan.ranks, seen, strict=True)
         ]
         try:
             while any(open_):
@@ -197,16 +197,16 @@ class DemandMachine:
 
     def _fetch(self, target: str, rows: Iterator[tuple[Any, ...]]) -> int:
         """Takes rows of a relation without a table, but not many more than the budget allows; gives how many are new."""
-        known = self.fetched.setdefault(target, set())
-        before = len(known)
+        fetched = self.fetched.setdefault(target, set())
+        before = len(fetched)
         if self.budget is None:
-            known.update(rows)
-            return len(known) - before
+            fetched.update(rows)
+            return len(fetched) - before
         rows = rows if self.tables.bounded is None else _weighed(rows, self.tables.bounded)
         while some := list(islice(rows, FETCHED)):
-            known.update(some)
-            self._check(self.derived + len(known) - before)
-        return len(known) - before
+            fetched.update(some)
+            self._check(self.derived + len(fetched) - before)
+        return len(fetched) - before
 
     def _check(self, derived: int) -> None:
         if self.budget is not None and derived > self.budget:
@@ -221,10 +221,10 @@ class DemandMachine:
             places = {place: None for name in self.fetched for place in self.differences.get(name, ())}
             differences = [differences[place] for place in places]
         for difference in differences:
-            if found := self.fetched.get(difference.one, set()) - self.fetched.get(difference.other, set()):
-                self.fetched[difference.told] = found
-                self.sizes[difference.told] = len(found)
-                self.derived += len(found)
+            if rows := self.fetched.get(difference.one, set()) - self.fetched.get(difference.other, set()):
+                self.fetched[difference.told] = rows
+                self.sizes[difference.told] = len(rows)
+                self.derived += len(rows)
 
     def _note(self, relation: str, number: int) -> None:
         """So many rows have come."""
@@ -237,17 +237,17 @@ class DemandMachine:
         """The rows of a work table, or of a relation without one, as values."""
         if not self.sizes.get(relation):
             return []
-        sql, found = self._reading(relation)
+        sql, decoders = self._reading(relation)
         rows = (
             self.fetched[relation]
             if relation in self.transient.relations
             else self.tables.execute(sql + where if where else sql, parameters)
         )
-        if found is None:
+        if decoders is None:
             return rows if isinstance(rows, set) else rows.fetchall()
         if not self.layout.program.relations[relation].attributes:
             return [() for _ in rows]
-        return list(converted(found, rows))
+        return list(converted(decoders, rows))
 
     def _reading(self, relation: str) -> tuple[str, list[Any] | None]:
         """How a relation is read: a statement, and what makes values of cells, if they are not stored as they are."""

@@ -57,10 +57,10 @@ class _Taken:
     fixed: Mapping[int, Any]
 
     def bindings(self, rows: Sequence[Cells]) -> list[Cells]:
-        found = [row for row in rows if all(row[place] == cell for place, cell in self.fixed.items())] if self.fixed else rows
+        fitting = [row for row in rows if all(row[place] == cell for place, cell in self.fixed.items())] if self.fixed else rows
         if len(self.places) < 2:
-            return [(row[self.places[0]],) for row in found] if self.places else [(1,)] * len(found)
-        return list(map(itemgetter(*self.places), found))
+            return [(row[self.places[0]],) for row in fitting] if self.places else [(1,)] * len(fitting)
+        return list(map(itemgetter(*self.places), fitting))
 
 
 @dataclass(frozen=True)
@@ -100,19 +100,19 @@ class GroupKeeper:
         self.sizes, self.work = sizes, work
         self.row = Atom(self.group.rows.relation, tuple(Variable(a.name, a.type) for a in self.group.rows.attributes))
         self.rules = tuple(rule for rule in plan.program.rules if rule.head.relation == self.group.rows.relation)
-        found = external(plan.program)
-        self.states = found.states
-        reads = {name: found.states[name] for name in plan.reads}
+        maintenance = external(plan.program)
+        self.states = maintenance.states
+        reads = {name: maintenance.states[name] for name in plan.reads}
         self.inputs = [name for state in reads.values() for name in (state.lost, state.gained)]
         sources = in_both_states(reads, tables, work)
         self.machine: DemandMachine | None = None
         self.taken = self._taken(plan.reads & {*unread})
         if plan.asks:
-            self.machine = DemandMachine(found.program, found.levels, tables, sources, self.inputs)
+            self.machine = DemandMachine(maintenance.program, maintenance.levels, tables, sources, self.inputs)
             self.plan = self.machine.plan(self.inputs, sizes)
             self.reading: Layout = self.machine.layout
         else:
-            self.reading = WorkLayout(found.program, tables, sources, tables.label())
+            self.reading = WorkLayout(maintenance.program, tables, sources, tables.label())
         self.straight = self._straight()
         self.changes = [] if self.taken is not None else list(self._changes())
         self._prepare()
@@ -145,7 +145,7 @@ class GroupKeeper:
             execute(f"DELETE FROM {quote(self.layout.tables[group.rows.relation])}")
         states = execute(f"SELECT * FROM {self.state}").fetchall()
         made = self._values(read(group, [row[group.keys :] for row in states])) if states else []
-        shown = (row[: group.keys] + found for row, found in zip(states, made, strict=True) if found is not None)
+        shown = (row[: group.keys] + cells for row, cells in zip(states, made, strict=True) if cells is not None)
         self.tables.connection.executemany(self.put_in, shown)
 
     def _grouped(self, bindings: str, layout: Layout) -> str:
@@ -224,15 +224,15 @@ class GroupKeeper:
 
     def _straight_for(self, filled: Sequence[str]) -> list[_Straight] | None:
         """The statements that find all bindings that went and came, if there is only one for each: of several, one could find what another finds."""
-        found = [statement for name in filled for statement in self.straight.get(name, ())]
-        return found if found and len({statement.came for statement in found}) == len(found) else None
+        statements = [statement for name in filled for statement in self.straight.get(name, ())]
+        return statements if statements and len({statement.came for statement in statements}) == len(statements) else None
 
     def _added_up(self, straight: Iterable[_Straight]) -> tuple[Groups, Groups]:
         """The groups of the bindings that went, and of those that came, which are not put anywhere."""
         touched: tuple[Groups, Groups] = {}, {}
-        for found in straight:
-            text = found.whole if found.statement.without.isdisjoint(self.filled) else found.text
-            touched[found.came].update(self._groups(text, found.statement.parameters))
+        for way in straight:
+            text = way.whole if way.statement.without.isdisjoint(self.filled) else way.text
+            touched[way.came].update(self._groups(text, way.statement.parameters))
         self.derived, self.rounds = sum(group[0] for groups in touched for group in groups.values()), 1
         return touched
 
@@ -247,15 +247,15 @@ class GroupKeeper:
     def _turn(self, gone: Groups, came: Groups) -> dict[str, Direction]:
         """Gives groups their new state; and their new values, where these are others."""
         group, width, many = self.group, self.group.keys, self.tables.connection.executemany
-        found = list(self._alone(gone, came) if not width or len(gone) + len(came) <= FEW else self._together(gone, came))
-        held = [key + now for key, _, now, _, _ in found if now is not None]
-        deletes = [key + state for key, state, now, _, _ in found if now is None and state is not None]
-        others = [(key, old, new) for key, _, _, old, new in found if old != new]
+        groups = list(self._alone(gone, came) if not width or len(gone) + len(came) <= FEW else self._together(gone, came))
+        held = [key + now for key, _, now, _, _ in groups if now is not None]
+        deletes = [key + state for key, state, now, _, _ in groups if now is None and state is not None]
+        others = [(key, old, new) for key, _, _, old, new in groups if old != new]
         minus = [key + old for key, old, _ in others if old is not None]
         plus = [key + new for key, _, new in others if new is not None]
         paired = [new + key + old for key, old, new in others if new is not None and old is not None]
         if not group.tests:
-            self.tables.undefined += [new for _, _, now, _, new in found if now is not None].count(None)
+            self.tables.undefined += [new for _, _, now, _, new in groups if now is not None].count(None)
         if held and not width:
             many(self.delete, [()])
         if len(held) > FEW:
@@ -266,7 +266,7 @@ class GroupKeeper:
             many(self.delete, [row[:width] for row in deletes])
         changed = self._pass_on(minus, plus, paired)
         if group.asked:
-            changed |= self._list(group.state.relation, deletes, [key + now for key, state, now, _, _ in found if state is None and now])
+            changed |= self._list(group.state.relation, deletes, [key + now for key, state, now, _, _ in groups if state is None and now])
         return changed
 
     def _alone(self, gone: Groups, came: Groups) -> Iterator[_Turned]:
@@ -281,8 +281,8 @@ class GroupKeeper:
     def _together(self, gone: Groups, came: Groups) -> Iterable[_Turned]:
         """Many groups; sorted, because rows that lie side by side change faster."""
         group, keys = self.group, sorted(gone.keys() | came.keys())
-        known = self._states(keys)
-        states = list(map(known.get, keys))
+        stored = self._states(keys)
+        states = list(map(stored.get, keys))
         before = read(group, states)
         now = turned(group, keys, before, aligned(group, keys, gone), aligned(group, keys, came), self._next)
         return zip(keys, states, written(group, now), self._values(before), self._values(now), strict=True)
@@ -361,14 +361,14 @@ class GroupKeeper:
         """For what changed the statements that find bindings, if all of them do: then each binding is found in one way, unless several relations have changed."""
         if self.machine is None or self.group.own:
             return {}
-        state, found = self.states[self.group.rows.relation], dict[str, list[_Straight]]()
+        state, straight = self.states[self.group.rows.relation], dict[str, list[_Straight]]()
         for name, statements in (entry for rank in self.plan.ranks for entry in rank.items()):
             for statement, window in statements:
                 if window or statement.needs or statement.target not in (state.lost, state.gained):
                     return {}
                 text, whole = (self._grouped(sql.removeprefix(statement.put), self.reading) for sql in (statement.text, statement.whole))
-                found.setdefault(name, []).append(_Straight(statement, text, whole, statement.target == state.gained))
-        return found
+                straight.setdefault(name, []).append(_Straight(statement, text, whole, statement.target == state.gained))
+        return straight
 
     def _prepare(self) -> None:
         group, layout, tables = self.group, self.layout, self.tables

@@ -74,14 +74,14 @@ class ImprovedComponent:
         self._round((*self.seeking, *self.coming))
         while self._settle():
             self._round(self.following)
-        found = {}
+        changes = {}
         for name in self.component.relations:
             self.tables.execute(f"DELETE FROM {self._table(name, 'recent')}")
             self.filled.discard(self.names[name, "recent"])
             change = Direction(self._note(name, "minus"), self._note(name, "plus"))
             if change.lost or change.gained:
-                found[name] = change
-        return found
+                changes[name] = change
+        return changes
 
     def forget(self) -> None:
         """A transaction was taken back."""
@@ -205,8 +205,8 @@ class ImprovedComponent:
             f"DELETE FROM {candidate}",
         )
         if best is None:
-            known = f"EXISTS (SELECT 1 FROM {quote(own)} AS o WHERE {alike('o', candidate)} AND {left})"
-            return _Settling((f"DELETE FROM {candidate} WHERE {known}",), (), take)
+            stored = f"EXISTS (SELECT 1 FROM {quote(own)} AS o WHERE {alike('o', candidate)} AND {left})"
+            return _Settling((f"DELETE FROM {candidate} WHERE {stored}",), (), take)
         keys = best.keys(len(columns))
         self.tables.serve([Search(relation, frozenset(keys))] if keys else [])
         for kind in LISTS[:3] if keys else ():

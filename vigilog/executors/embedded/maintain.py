@@ -104,11 +104,11 @@ class Maintainer:
 
     def _fill(self, kept: Iterable[str]) -> None:
         """Computes what is kept of groups and is not there already; what they are derived from and is not kept is evaluated for that."""
-        known = set(kept)
+        present = set(kept)
         empty = {
             k.group.aux.relation: k
             for k in self.keepers
-            if isinstance(k, GroupKeeper) and not known.issuperset(declaration.relation for declaration in k.group.kept)
+            if isinstance(k, GroupKeeper) and not present.issuperset(declaration.relation for declaration in k.group.kept)
         }
         if not empty:
             return
@@ -160,23 +160,23 @@ class Maintainer:
         try:
             with self.tables.transaction(keep=keep):
                 concerned = self._change(changes)
-                found = self._deltas(wanted, changes)
+                deltas = self._deltas(wanted, changes)
                 if self.plan.passed:
-                    found |= self._passed(found, changes)
+                    deltas |= self._passed(deltas, changes)
                 if self.views:
-                    found |= self.views.changes(self.filled, budget, concerned)
+                    deltas |= self.views.changes(self.filled, budget, concerned)
                     self.derived, self.rounds = self.derived + self.views.machine.derived, self.rounds + self.views.machine.rounds
                     self.views.machine.clear()
                 if self.queries:
-                    found |= self._followed(allowance or Allowance())
+                    deltas |= self._followed(allowance or Allowance())
                 self._end()
-                settle(found)
+                settle(deltas)
         except BaseException:
             self._forget()
             raise
         if keep:
             self.leave()
-        return found
+        return deltas
 
     def recompute(
         self, changes: Mapping[str, Delta], wanted: Sequence[str], settle: Settle, *, keep: bool = True, allowance: Allowance | None = None
@@ -189,15 +189,15 @@ class Maintainer:
             with self.tables.transaction(keep=keep):
                 self._change(changes)
                 number = self.applied
-                found = self._deltas(wanted, changes)
+                deltas = self._deltas(wanted, changes)
                 read = {name: changes.get(name) or self._delta(name) for name in self.changed.keys() & anew.read}
-                found |= self._followed(allowance or Allowance())
+                deltas |= self._followed(allowance or Allowance())
                 self._end()
                 began = time.thread_time()
-                found |= anew.after(read)
+                deltas |= anew.after(read)
                 long = time.thread_time() - began > bulk.A_MOMENT
                 self.derived, self.rounds = self.derived + anew.stats.derived, self.rounds + anew.stats.rounds
-                settle(found)
+                settle(deltas)
             stays = keep and not within and number == self.applied and anew.light and self.told_of.issuperset(anew.read)
             stays = stays and not (long and isinstance(anew, Compared))
         except BaseException:
@@ -208,7 +208,7 @@ class Maintainer:
                 self.anew = anew
             else:
                 anew.close()
-        return found
+        return deltas
 
     def leave(self) -> None:
         """What was recomputed is not as things are any more."""
@@ -250,21 +250,21 @@ class Maintainer:
 
     def _followed(self, allowance: Allowance) -> dict[str, Delta]:
         """The net changes of queries. Raises TooDear if one costs more than it may, or all together do."""
-        found: dict[str, Delta] = {}
+        deltas: dict[str, Delta] = {}
         wanted = {name: views for name, views in self.queries.items() if name not in allowance.without}
         touched = {name: views for name, views in wanted.items() if not self.filled.isdisjoint(views.inputs)}
         if not touched:
-            return found
+            return deltas
         spent = Spent(allowance, touched, lambda: self.tables.connection.in_transaction)
         with self.tables.no_larger(allowance.size):
             for name, views in touched.items():
                 machine = views.machine
                 with spent.by(name, machine), self.tables.within(allowance.seconds), self.tables.no_longer(allowance.text):
-                    found |= views.changes(self.filled, allowance.rows)
+                    deltas |= views.changes(self.filled, allowance.rows)
                 self.derived, self.rounds = self.derived + machine.derived, self.rounds + machine.rounds
                 machine.clear()
             spent.settle()
-        return found
+        return deltas
 
     def _change(self, changes: Mapping[str, Delta]) -> frozenset[str] | None:
         """Changes the base relations and all that is stored; the net changes are in the tables of changes, and what is lost still in its relation.
@@ -358,16 +358,16 @@ class Maintainer:
             wanted = sorted(self.changed.keys() & self.places.keys(), key=self.places.__getitem__)
         return {name: given[name] if name in given else self._delta(name) for name in wanted if name in self.changed}
 
-    def _passed(self, known: Mapping[str, Delta], given: Mapping[str, Delta]) -> dict[str, Delta]:
+    def _passed(self, deltas: Mapping[str, Delta], given: Mapping[str, Delta]) -> dict[str, Delta]:
         """The net changes of views that have the rows of another relation, whose changes may be known."""
-        found = {}
+        passed = {}
         for view, (relation, places) in self.plan.passed.items():
             if relation in self.changed:
-                delta = known.get(relation) or given.get(relation) or self._delta(relation)
-                found[view] = delta if places == tuple(range(len(places))) else _moved(delta, places)
+                delta = deltas.get(relation) or given.get(relation) or self._delta(relation)
+                passed[view] = delta if places == tuple(range(len(places))) else _moved(delta, places)
                 self.derived += len(delta.plus) + len(delta.minus)
-        self.rounds += bool(found)
-        return found
+        self.rounds += bool(passed)
+        return passed
 
     def _delta(self, relation: str) -> Delta:
         decoded, execute = self.tables.decoded, self.tables.execute
@@ -415,14 +415,14 @@ class ExternalViews:
         self.machine.budget = budget
         needed = None if concerned is None else self._needed(concerned)
         self.machine.run(self.plan, [self.inputs[table] for table in filled if table in self.inputs], filled, needed)
-        found, sizes, rows = {}, self.machine.sizes, self.machine.rows
+        deltas, sizes, rows = {}, self.machine.sizes, self.machine.rows
         wanted = self.wanted
         if len(wanted) > len(sizes):  # of many, few have changed
             wanted = sorted({self.told[name] for name in sizes if name in self.told})
         for _, name, lost, gained in wanted:
             if gained in sizes or lost in sizes:
-                found[name] = Delta(frozenset(rows(gained)), frozenset(rows(lost)))
-        return found
+                deltas[name] = Delta(frozenset(rows(gained)), frozenset(rows(lost)))
+        return deltas
 
     def _needed(self, concerned: frozenset[str]) -> frozenset[str]:
         """The relations of the rules that are needed for the changes of some views."""

@@ -78,8 +78,8 @@ class Prover:
         """Asks for the rows by some columns; whether that came to an end within the bound."""
         question = self.questions[goal]
         table, machine = quote(self.machine.layout.tables[question]), self.machine
-        found = self.tables.execute(f"INSERT OR IGNORE INTO {table} SELECT DISTINCT {self._known(goal)} FROM {doubtful}").rowcount
-        machine.sizes[question] = machine.sizes.get(question, 0) + found
+        added = self.tables.execute(f"INSERT OR IGNORE INTO {table} SELECT DISTINCT {self._known(goal)} FROM {doubtful}").rowcount
+        machine.sizes[question] = machine.sizes.get(question, 0) + added
         before = machine.derived
         machine.budget = before + bound
         try:

@@ -77,13 +77,13 @@ WorkTables = Callable[[str, str], str]  # the table for a kind of change (minus,
 
 def in_both_states(states: Mapping[str, States], tables: Tables, work: WorkTables) -> dict[str, TableSource]:
     """Where relations of the database are, in their old state and in the new one, and what they lost and gained."""
-    found = {}
+    sources = {}
     for name, state in states.items():
         table, lost, gained = tables.layout.tables[name], work(name, "minus"), work(name, "plus")
-        found[name] = TableSource(name, table, gained)
-        found[state.new] = TableSource(name, table, lost)
-        found |= {state.lost: TableSource(name, lost, few=True), state.gained: TableSource(name, gained, few=True)}
-    return found
+        sources[name] = TableSource(name, table, gained)
+        sources[state.new] = TableSource(name, table, lost)
+        sources |= {state.lost: TableSource(name, lost, few=True), state.gained: TableSource(name, gained, few=True)}
+    return sources
 
 
 def compiled(
@@ -99,8 +99,8 @@ def compiled(
 ) -> Statement:
     """The statement of a rule that is read from its `first` literal on; with a `window`, only new rows of that count. `rows` are the sizes of the database's relations; the indexes that are needed are served."""
     read = {atom.relation for atom, _ in atoms(rule.body)} & layout.sources.keys()
-    known = {name: tables.distinct(layout.sources[name].relation) for name in read}
-    choice = Choice(first=first, rows=expected(layout, rows), distinct=known, window=window)
+    different = {name: tables.distinct(layout.sources[name].relation) for name in read}
+    choice = Choice(first=first, rows=expected(layout, rows), distinct=different, window=window)
     chosen = select(rule, layout, tables.dialect, choice)
     serve(chosen.searches)
     put = "" if into is None else f"INSERT OR IGNORE INTO {into} "

@@ -92,8 +92,8 @@ class StoredComponent:
             self._take_off(came, gone)
             for relation in (name for name, kind in came if kind == "plus" and self.linear):
                 self.tables.execute(self.put_in[relation], (0,))
-        found = {name: Direction(gone.get((name, "minus"), 0) > 0, (name, "plus") in came) for name, _ in (*gone, *came)}
-        return {name: change for name, change in found.items() if change.lost or change.gained}
+        changes = {name: Direction(gone.get((name, "minus"), 0) > 0, (name, "plus") in came) for name, _ in (*gone, *came)}
+        return {name: change for name, change in changes.items() if change.lost or change.gained}
 
     def forget(self) -> None:
         """A transaction was taken back."""
@@ -143,7 +143,7 @@ class StoredComponent:
                 key = run.relation, run.kind
                 fresh[key] = fresh.get(key, 0) + number
         self.rounds += 1
-        found = {}
+        windows = {}
         for key, number in fresh.items():
             self.derived += number
             since = total.get(key, 0)
@@ -151,8 +151,8 @@ class StoredComponent:
             total[key] = since + kept
             if kept:
                 filled.add(self.names[key])
-                found[key] = (since, since + kept)
-        return found
+                windows[key] = (since, since + kept)
+        return windows
 
     def _settle(self, relation: str, kind: str, since: int, number: int) -> int:
         """Shows recent rows where rules read them beside others: in the relation, or by taking them off the list of what is gone."""
@@ -160,9 +160,9 @@ class StoredComponent:
             self.tables.execute((self.put_in if kind == "plus" else self.take_off)[relation], (since,))
         return number
 
-    def _take_off(self, found: Mapping[tuple[str, str], int], gone: dict[tuple[str, str], int]) -> None:
+    def _take_off(self, proved: Mapping[tuple[str, str], int], gone: dict[tuple[str, str], int]) -> None:
         """What was found to have a proof is not gone."""
-        for relation, number in [(name, number) for (name, kind), number in found.items() if kind == "back"]:
+        for relation, number in [(name, number) for (name, kind), number in proved.items() if kind == "back"]:
             if self.linear:
                 self.tables.execute(self.take_off[relation], (0,))
             self.tables.execute(f"DELETE FROM {self._table(relation, 'back')}")

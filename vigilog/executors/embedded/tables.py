@@ -164,10 +164,10 @@ class Tables:
         if columns and not self.estimates.get(relation):
             table, rows = quote(self.layout.tables[relation]), self.count(relation)
             counted = ", ".join(f"count(DISTINCT {quote(column)})" for column in columns)
-            found = self.execute(f"SELECT {counted} FROM (SELECT * FROM {table} LIMIT {SAMPLE})").fetchone()
+            numbers = self.execute(f"SELECT {counted} FROM (SELECT * FROM {table} LIMIT {SAMPLE})").fetchone()
             read = min(rows, SAMPLE)
             self.estimates[relation] = (
-                tuple(different * rows / read if 2 * different > read else different for different in found) if rows else ()
+                tuple(different * rows / read if 2 * different > read else different for different in numbers) if rows else ()
             )
         return self.estimates.get(relation, ())
 
@@ -190,27 +190,27 @@ class Tables:
         if relation not in self.decoders:
             decoders = [decoder(type_) for type_ in self.layout.types[relation]]
             self.decoders[relation] = decoders if any(decoders) else None
-        found = self.decoders[relation]
-        return iter(cursor) if found is None else converted(found, cursor)
+        converters = self.decoders[relation]
+        return iter(cursor) if converters is None else converted(converters, cursor)
 
     def nearest(self, relation: str, bound: Mapping[int, Value], most: int) -> set[Row]:
         """Rows that agree with the values of some columns, in as many as there are rows for: along each index, and among the first rows of the table."""
         names, types = [quote(name) for name in self.layout.columns[relation]], self.layout.types[relation]
         table, shown = quote(self.layout.tables[relation]), ", ".join(names)
         cells = {column: encode(value) if (encode := encoder(types[column])) else value for column, value in bound.items()}
-        found: set[Row] = set()
+        near: set[Row] = set()
         for order in self.orders[relation]:
-            known = list(takewhile(cells.__contains__, order))
-            for length in range(len(known), 0, -1):
-                where = " AND ".join(f"{names[column]} = ?" for column in known[:length])
+            prefix = list(takewhile(cells.__contains__, order))
+            for length in range(len(prefix), 0, -1):
+                where = " AND ".join(f"{names[column]} = ?" for column in prefix[:length])
                 sql = f"SELECT {shown} FROM {table} WHERE {where} LIMIT {most}"
-                if rows := set(self.decoded(relation, self.execute(sql, tuple(cells[column] for column in known[:length])))):
-                    found |= rows
+                if rows := set(self.decoded(relation, self.execute(sql, tuple(cells[column] for column in prefix[:length])))):
+                    near |= rows
                     break
         agreeing = " + ".join(f"({names[column]} = :c{column})" for column in cells)
         part = f"(SELECT * FROM {table} LIMIT {SCANNED}) WHERE {agreeing} > 0 ORDER BY {agreeing} DESC, {shown}"
         best = self.execute(f"SELECT {shown} FROM {part} LIMIT {most}", {f"c{column}": cell for column, cell in cells.items()})
-        return found | set(self.decoded(relation, best))
+        return near | set(self.decoded(relation, best))
 
     def contents(self, relation: str, copy: tuple[str, tuple[int, ...]] | None = None) -> Contents:
         """A relation as something a row can be looked up in; in a `copy` of it, another relation with its columns in these places, if there is one."""
@@ -232,17 +232,17 @@ class Tables:
 
     def serve_order(self, relation: str, order: Order) -> None:
         """Makes an index over columns in this very order, unless there is one that begins so."""
-        if not any(known[: len(order)] == order for known in self.orders[relation]):
+        if not any(other[: len(order)] == order for other in self.orders[relation]):
             self._index(relation, order)
             self.orders[relation].append(order)
 
     def serve_work(self, table: str, columns: Sequence[str], searched: frozenset[int]) -> None:
         """Makes the index that a search in a work table needs, unless it is there."""
-        known = self.work_orders.setdefault(table, [tuple(range(len(columns)))])
-        for order in needed_indexes([searched], known):
+        orders = self.work_orders.setdefault(table, [tuple(range(len(columns)))])
+        for order in needed_indexes([searched], orders):
             over = ", ".join(quote(columns[column]) for column in order)
             self.execute(f"CREATE INDEX {self.places.get(table, '')}{quote(f'{table} by {order}')} ON {quote(table)} ({over})")
-            known.append(order)
+            orders.append(order)
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
@@ -368,12 +368,12 @@ class Tables:
         if relation not in self.encoders:
             encoders = [encoder(type_) for type_ in self.layout.types[relation]]
             self.encoders[relation] = encoders if any(encoders) or not self.layout.program.relations[relation].attributes else None
-        found = self.encoders[relation]
-        if found is None:
+        converters = self.encoders[relation]
+        if converters is None:
             return rows
         if not self.layout.program.relations[relation].attributes:
             return ((1,) for _ in rows)
-        return converted(found, rows)
+        return converted(converters, rows)
 
     def register(self) -> None:
         """Makes the functions that the dialect has come to use known to SQLite."""
@@ -478,8 +478,8 @@ class Contents:
         if len(values) > FEW and columns:
             same = " AND ".join(f"r.{quote(self.columns[column])} = l.c{number}" for number, column in enumerate(columns))
             with self._listed(stored, len(columns)) as asked:
-                found = self.tables.execute(f"SELECT {self.shown} FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}")
-                return set(self.tables.decoded(self.relation, found))
+                cursor = self.tables.execute(f"SELECT {self.shown} FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}")
+                return set(self.tables.decoded(self.relation, cursor))
         sql = self._with(columns)
         return {row for cells in stored for row in self.tables.decoded(self.relation, self.tables.execute(sql, tuple(cells)))}
 
@@ -495,9 +495,9 @@ class Contents:
         """Values that several rows have in their columns, if there are any."""
         layout, names = self.tables.layout, [self.columns[column] for column in columns]
         listed = ", ".join(map(quote, names))
-        found = self.tables.execute(f"SELECT {listed} FROM {self.table} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1").fetchone()
+        row = self.tables.execute(f"SELECT {listed} FROM {self.table} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1").fetchone()
         decoders = [decoder(layout.types[self.relation][column]) for column in columns]
-        return found and tuple(d(v) if d else v for d, v in zip(decoders, found, strict=True))
+        return row and tuple(d(v) if d else v for d, v in zip(decoders, row, strict=True))
 
     def among(self, rows: Collection[Row]) -> set[Row]:
         """Those of the rows that the relation has."""
@@ -512,8 +512,8 @@ class Contents:
         """Those of the rows that the relation has, by way of a table that lists them."""
         same = " AND ".join(f"r.{quote(column)} = l.c{number}" for number, column in enumerate(self.columns))
         with self._listed(self.tables.encoded(self.relation, listed), self.width) as asked:
-            found = self.tables.execute(f"SELECT l.rowid FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}").fetchall()
-        return {listed[number - 1] for (number,) in found}
+            numbers = self.tables.execute(f"SELECT l.rowid FROM {asked} AS l CROSS JOIN {self.table} AS r ON {same}").fetchall()
+        return {listed[number - 1] for (number,) in numbers}
 
     @contextmanager
     def _listed(self, rows: Iterable[tuple[Any, ...]], width: int) -> Iterator[str]:

@@ -76,10 +76,10 @@ class EmbeddedViews:
             self.tables.watch.begin("maintaining views", sum(len(delta.plus) + len(delta.minus) for delta in changes.values()))
         stats = Stats("embedded")
 
-        def settled(found: Mapping[str, Delta]) -> None:  # what follows may be another change, which counts for itself
+        def settled(net: Mapping[str, Delta]) -> None:  # what follows may be another change, which counts for itself
             stats.rounds, stats.derived = self.maintainer.rounds, self.maintainer.derived
             stats.statements, stats.undefined = self.tables.statements - statements, self.tables.undefined - undefined
-            settle(found)
+            settle(net)
 
         deltas, stats.recomputed = self._change(changes, settled, keep=keep)
         stats.ms = (time.perf_counter() - began) * 1000

@@ -56,8 +56,8 @@ class Reasoner:
     def proofs(self, relation: str, rows: Sequence[Row]) -> list[Proof | None]:
         """For each row of a relation a proof of it, None if it has none."""
         if relation not in self.derived:
-            known = self.tables.contents(relation)
-            return [Proof(_fact(self.program, relation, row), relation=relation, row=row) if known.among([row]) else None for row in rows]
+            table = self.tables.contents(relation)
+            return [Proof(_fact(self.program, relation, row), relation=relation, row=row) if table.among([row]) else None for row in rows]
         machine, plan, question = self._machine(relation)
         machine.trace = []
         try:
@@ -101,7 +101,7 @@ class _Search:
         self.reached: dict[str, list[tuple[int, int]]] = {}  # how many rows a relation had after which step
         for step, (relation, size) in enumerate(machine.trace or ()):
             self.reached.setdefault(relation, []).append((size, step))
-        self.found: dict[tuple[str, Row], Proof] = {}
+        self.proofs: dict[tuple[str, Row], Proof] = {}
         self.chosen: dict[tuple[str, Row], tuple[syntax.Rule, list[syntax.Literal]]] = {}
 
     def proof(self, relation: str, row: Row) -> Proof | None:
@@ -113,17 +113,17 @@ class _Search:
             goal = waiting[-1]
             rule, body = self.instance(*goal)
             needed = [(atom.relation, _row(atom)) for atom in body if isinstance(atom, syntax.Atom)]
-            missing = [fact for fact in needed if fact[0] in self.reasoner.derived and fact not in self.found]
+            missing = [fact for fact in needed if fact[0] in self.reasoner.derived and fact not in self.proofs]
             if missing:
                 waiting += missing
                 continue
             waiting.pop()
-            if goal in self.found:
+            if goal in self.proofs:
                 continue
             fact = _fact(self.program, *goal)
             because = tuple(self.reason(literal) for literal in body)
-            self.found[goal] = Proof(fact, show_statement(rule.source), str(rule.source.span), because, *goal)
-        return self.found[relation, row]
+            self.proofs[goal] = Proof(fact, show_statement(rule.source), str(rule.source.span), because, *goal)
+        return self.proofs[relation, row]
 
     def instance(self, relation: str, row: Row) -> tuple[syntax.Rule, list[syntax.Literal]]:
         """A rule, and its body without variables, that gives a row from rows derived before it."""
@@ -145,7 +145,7 @@ class _Search:
         if isinstance(literal, syntax.Atom):
             row = _row(literal)
             if literal.relation in self.reasoner.derived:
-                return self.found[literal.relation, row]
+                return self.proofs[literal.relation, row]
             return Proof(_fact(self.program, literal.relation, row), relation=literal.relation, row=row)
         return Proof(show_literal(literal), asked=literal if any(True for _ in atoms((literal,))) else None)
 
@@ -162,8 +162,8 @@ class _Search:
         where = " AND ".join(f"{column} = ?" for column in layout.columns[relation])
         encoders = [encoder(type_) for type_ in layout.types[relation]]
         stored = tuple([e(v) if e else v for e, v in zip(encoders, row, strict=True)]) if row else (1,)
-        found = self.machine.tables.execute(f"SELECT rowid FROM {quote(layout.tables[relation])} WHERE {where}", stored).fetchone()
-        return None if found is None else int(found[0])
+        entry = self.machine.tables.execute(f"SELECT rowid FROM {quote(layout.tables[relation])} WHERE {where}", stored).fetchone()
+        return None if entry is None else int(entry[0])
 
     def step(self, relation: str, number: int) -> int:
         """The step in which a row was derived."""
@@ -177,10 +177,10 @@ class _Search:
         key = self.machine.layout.label, id(rule), grown
         if key not in statements:
             statements[key] = self._instances(rule)
-        found = statements[key]
-        for cells in self.machine.tables.execute(found.sql, {**found.parameters, "since": number - 1, "until": number}):
+        statement = statements[key]
+        for cells in self.machine.tables.execute(statement.sql, {**statement.parameters, "since": number - 1, "until": number}):
             bound: dict[str, syntax.Term] = {}
-            for variable, cell in zip(found.shown, cells, strict=False):
+            for variable, cell in zip(statement.shown, cells, strict=False):
                 assert variable.type is not None, "checked programs are typed"
                 decode = decoder(variable.type)
                 bound[variable.name] = syntax.Constant(

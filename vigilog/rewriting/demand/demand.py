@@ -52,7 +52,7 @@ class Demand:
         self.definitions, self.naming, self.factoring = definitions, naming, factoring
         self.behind = {**{name: name for name in definitions}, **(through or {})}  # what is asked when a relation is read
         self.rules: list[syntax.Rule] = []
-        self.known: set[syntax.Rule] = set()
+        self.added: set[syntax.Rule] = set()
         self.declarations: dict[str, syntax.Declaration] = {}
         self.asked: dict[tuple[str, str], str] = {}  # the magic relation of each relation and pattern asked for
         self.open: list[tuple[str, str]] = []
@@ -100,8 +100,8 @@ class Demand:
         for rule in self.definitions[relation]:
             for atom, _ in atoms(rule.body):
                 if self._reaches(atom.relation, relation):
-                    known = [(arg, other) for arg, other, mark in zip(rule.head.args, atom.args, pattern, strict=False) if mark == "b"]
-                    if atom.relation != relation or any(arg != other or not isinstance(arg, syntax.Variable) for arg, other in known):
+                    pairs = [(arg, other) for arg, other, mark in zip(rule.head.args, atom.args, pattern, strict=False) if mark == "b"]
+                    if atom.relation != relation or any(arg != other or not isinstance(arg, syntax.Variable) for arg, other in pairs):
                         return False
                     found = True
         return found
@@ -123,8 +123,8 @@ class Demand:
         self.add(origin.derive(head, body=tuple(done)))
 
     def add(self, rule: syntax.Rule) -> None:
-        if rule.head not in rule.body and rule not in self.known:
-            self.known.add(rule)
+        if rule.head not in rule.body and rule not in self.added:
+            self.added.add(rule)
             self.rules.append(rule)
 
     def declare(self, relation: str, args: Sequence[syntax.Term]) -> None:
@@ -142,8 +142,8 @@ class Demand:
         """What is known so far as one atom, with the variables that are still wanted."""
         if len(done) == 1 and isinstance(done[0], syntax.Atom):
             return done[0]
-        found = {variable.name: variable for literal in done for variable in variables(literal)}
-        args = tuple(variable for name, variable in found.items() if name in wanted)
+        by_name = {variable.name: variable for literal in done for variable in variables(literal)}
+        args = tuple(variable for name, variable in by_name.items() if name in wanted)
         head = syntax.Atom(self.naming.fresh("sup"), args)
         self.declare(head.relation, args)
         self.add(origin.derive(head, body=tuple(done)))
@@ -151,8 +151,8 @@ class Demand:
 
     def _ask(self, origin: syntax.Rule, done: list[syntax.Literal], literal: syntax.Literal, bound: set[str], scope: set[str]) -> None:
         for atom, before in self._questions(literal, [], bound, scope):
-            known = grounded_by((*done, *before), set(), scope | names_of(before))
-            pattern = "".join("b" if _known(arg, known, scope) else "f" for arg in atom.args)
+            grounded = grounded_by((*done, *before), set(), scope | names_of(before))
+            pattern = "".join("b" if _known(arg, grounded, scope) else "f" for arg in atom.args)
             args = [arg for arg, mark in zip(atom.args, pattern, strict=True) if mark == "b"]
             self.add(origin.derive(self.question(self.behind[atom.relation], pattern, args), body=(*done, *before)))
 
@@ -170,10 +170,10 @@ class Demand:
                 for way in _ways(aggregate):
                     done, pending = list(before), list(way)
                     while pending:
-                        known = bound | grounded_by(tuple(done), bound, inside)
-                        part = pending.pop(self._next(pending, known, inside))
+                        grounded = bound | grounded_by(tuple(done), bound, inside)
+                        part = pending.pop(self._next(pending, grounded, inside))
                         if self._on_demand(part):
-                            yield from self._questions(part, done, known, inside)
+                            yield from self._questions(part, done, grounded, inside)
                         if isinstance(part, syntax.Atom | syntax.Builtin) and not (
                             isinstance(part, syntax.Builtin) and isinstance(part.args[-1], syntax.Aggregate)
                         ):
@@ -297,24 +297,24 @@ class Demand:
 def _passes(rule: syntax.Rule, call: syntax.Atom, pattern: str) -> bool:
     """Whether the columns marked `f` are variables that only the head and the recursive atom have, in the same columns, and the others of the atom are known without it."""
     columns = list(zip(rule.head.args, call.args, pattern, strict=True))
-    found = [variable.name for literal in (rule.head, *rule.body) for variable in variables(literal, into_aggregates=True)]
+    occurring = [variable.name for literal in (rule.head, *rule.body) for variable in variables(literal, into_aggregates=True)]
     if not all(
-        isinstance(arg, syntax.Variable) and arg == other and found.count(arg.name) == 2 for arg, other, mark in columns if mark == "f"
+        isinstance(arg, syntax.Variable) and arg == other and occurring.count(arg.name) == 2 for arg, other, mark in columns if mark == "f"
     ):
         return False
     scope = names(rule)
     given = {arg.name for arg, _, mark in columns if mark == "b" and isinstance(arg, syntax.Variable)}
-    known = grounded_by(tuple(literal for literal in rule.body if literal is not call), given, scope)
-    return all(_known(arg, known, scope) for _, arg, mark in columns if mark == "b")
+    grounded = grounded_by(tuple(literal for literal in rule.body if literal is not call), given, scope)
+    return all(_known(arg, grounded, scope) for _, arg, mark in columns if mark == "b")
 
 
 def ranks(rules: Iterable[syntax.Rule], levels: Mapping[str, int]) -> list[int]:
     """For each rule when it may run: after everything that what it negates or aggregates depends on."""
-    found = []
+    numbers = []
     for rule in rules:
         negative = [levels[atom.relation] + 1 for atom, positive in atoms(rule.body) if not positive and atom.relation in levels]
-        found.append(max(negative, default=0))
-    return found
+        numbers.append(max(negative, default=0))
+    return numbers
 
 
 def needs_of(literal: syntax.Literal, scope: set[str]) -> set[str]:

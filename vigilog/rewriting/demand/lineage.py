@@ -79,9 +79,9 @@ def _reads(body: Body, around: Body, scope: set[str], tables: Collection[str]) -
 def _before(literal: syntax.Literal, literals: Body, later: list[syntax.Literal], scope: set[str], tables: Collection[str]) -> Body:
     """What is known without some aggregates, of which this is the next. A table that is joined by what they give is left out if it can be: it would be read as a whole."""
     given = {name for each in later for name in names(each)}
-    found = tuple(other for other in literals if not any(other is each for each in later))
-    apart = tuple(other for other in found if not (isinstance(other, syntax.Atom) and other.relation in tables and names(other) & given))
-    return _decided(apart if _inside(literal, scope) <= grounded_by(apart, set(), scope) else found, scope)
+    earlier = tuple(other for other in literals if not any(other is each for each in later))
+    apart = tuple(other for other in earlier if not (isinstance(other, syntax.Atom) and other.relation in tables and names(other) & given))
+    return _decided(apart if _inside(literal, scope) <= grounded_by(apart, set(), scope) else earlier, scope)
 
 
 def _inside(literal: syntax.Literal, scope: set[str]) -> set[str]:
@@ -94,8 +94,8 @@ def _inside(literal: syntax.Literal, scope: set[str]) -> set[str]:
 def _decided(literals: Body, scope: set[str]) -> Body:
     """Those of some literals that can be decided without others."""
     bound = grounded_by(literals, set(), scope)
-    found = tuple(literal for literal in literals if needs_of(literal, scope) <= bound)
-    return found if len(found) == len(literals) else _decided(found, scope)
+    decided = tuple(literal for literal in literals if needs_of(literal, scope) <= bound)
+    return decided if len(decided) == len(literals) else _decided(decided, scope)
 
 
 def _aggregate(literal: syntax.Literal) -> syntax.Aggregate | None:

@@ -57,12 +57,12 @@ def linear_patterns(program: Program, relation: str) -> list[str]:
 
 def definitions_of(program: Program, stored: Iterable[str]) -> dict[str, Sequence[Rule]]:
     """The rules of every relation that is not stored."""
-    found: dict[str, list[Rule]] = {}
+    definitions: dict[str, list[Rule]] = {}
     stored = set(stored)
     for rule in program.rules:
         if rule.head.relation not in stored:
-            found.setdefault(rule.head.relation, []).append(rule)
-    return dict(found)
+            definitions.setdefault(rule.head.relation, []).append(rule)
+    return dict(definitions)
 
 
 def levels(program: Program) -> dict[str, int]:

@@ -50,12 +50,12 @@ def queries(program: Program, views: Iterable[str]) -> tuple[Section, ...]:
             goals.append(((view, pattern), question, answer))
     answers = demand.finish()
     declarations = {**program.relations, **demand.declarations}
-    found: list[Section] = []
+    sections: list[Section] = []
     for key, question, answer in goals:
         rules = [rule for other in asked_by(answers[key], demand, answers, [key]) for rule in answers[other]]
         title = f"{show_literal(answer)}, asked by {show_literal(question)}"
-        found += by_rank(title, rules, declarations, levels(program), naming)
-    return tuple(found)
+        sections += by_rank(title, rules, declarations, levels(program), naming)
+    return tuple(sections)
 
 
 def patterns(declaration: Declaration) -> list[str]:
@@ -66,14 +66,14 @@ def patterns(declaration: Declaration) -> list[str]:
     return ["b" * arity, *("f" * place + "b" + "f" * (arity - place - 1) for place in range(arity)), "f" * arity]
 
 
-def asked_by(rules: Iterable[Rule], demand: Demand, answers: Answers, known: Iterable[Question] = ()) -> list[Question]:
-    """The questions that rules ask, directly or through the rules that answer them, in the order in which they came up; those `known` first."""
+def asked_by(rules: Iterable[Rule], demand: Demand, answers: Answers, given: Iterable[Question] = ()) -> list[Question]:
+    """The questions that rules ask, directly or through the rules that answer them, in the order in which they came up; those `given` first."""
     key_of = {magic: key for key, magic in demand.asked.items()}
-    found = dict.fromkeys(known)
+    questions = dict.fromkeys(given)
     queue = list(rules)
     for rule in queue:
         key = key_of.get(rule.head.relation)
-        if key is not None and key not in found:
-            found[key] = None
+        if key is not None and key not in questions:
+            questions[key] = None
             queue += answers[key]
-    return [*found]
+    return [*questions]

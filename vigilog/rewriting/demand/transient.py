@@ -41,7 +41,7 @@ def transient(rules: Sequence[Rule], told: Iterable[str]) -> Passing:
     """What of the rules need not be stored, if of `told` nothing is wanted but to know their rows."""
     derived = Counter(rule.head.relation for rule in rules)
     unread = set(told) - _read(rules)
-    found: dict[Rule, RelationDifference] = {}
+    differences: dict[Rule, RelationDifference] = {}
     for rule in rules:
         difference = _difference(rule)
         if (
@@ -50,11 +50,15 @@ def transient(rules: Sequence[Rule], told: Iterable[str]) -> Passing:
             and derived[difference.told] == 1
             and {difference.one, difference.other} <= derived.keys()
         ):
-            found[rule] = difference
-    while wrong := [rule for rule, parts in found.items() if {parts.one, parts.other} & _read(r for r in rules if r not in found)]:
-        found = {rule: difference for rule, difference in found.items() if rule not in wrong}
-    parts = {name for difference in found.values() for name in (difference.one, difference.other)}
-    return Passing(frozenset(unread & derived.keys() | parts), list(found.values()), [rule for rule in rules if rule not in found])
+            differences[rule] = difference
+    while wrong := [
+        rule for rule, parts in differences.items() if {parts.one, parts.other} & _read(r for r in rules if r not in differences)
+    ]:
+        differences = {rule: difference for rule, difference in differences.items() if rule not in wrong}
+    parts = {name for difference in differences.values() for name in (difference.one, difference.other)}
+    return Passing(
+        frozenset(unread & derived.keys() | parts), list(differences.values()), [rule for rule in rules if rule not in differences]
+    )
 
 
 def _read(rules: Iterable[Rule]) -> set[str]:

@@ -25,37 +25,37 @@ def read_alone(group: Group, state: Cells | None) -> list[Any]:
     """What a state says of a group: the number of bindings, and its parts."""
     if state is None:
         return [0, *(0 if part.op in ADDED else None for part in group.parts)]
-    found = [*state]
+    numbers = [*state]
     for place, reader in group.readers:
-        found[place] = reader(found[place])
-    return found
+        numbers[place] = reader(numbers[place])
+    return numbers
 
 
 def written_alone(group: Group, cells: Sequence[Any]) -> Cells | None:
     """The state of a group."""
     if not cells[0]:
         return None
-    found = [*cells]
+    state = [*cells]
     for place, writer in group.writers:
-        found[place] = writer(found[place])
-    return tuple(found)
+        state[place] = writer(state[place])
+    return tuple(state)
 
 
 def turned_alone(
     group: Group, key: Cells, before: Sequence[Any], gone: Cells | None, came: Cells | None, look_up: Callable[[Cells, int], Any]
 ) -> list[Any]:
     """A group after bindings have gone and come."""
-    found = [*before]
-    found[0] += (came[0] if came else 0) - (gone[0] if gone else 0)
+    after = [*before]
+    after[0] += (came[0] if came else 0) - (gone[0] if gone else 0)
     for place, part in enumerate(group.parts, start=1):
-        old = found[place]
+        old = after[place]
         if part.op in ADDED:
-            found[place] = old + (came[place] if came else 0) - (gone[place] if gone else 0)
+            after[place] = old + (came[place] if came else 0) - (gone[place] if gone else 0)
         elif came and (old is None or EXTREMES[part.op](came[place], old)):
-            found[place] = came[place]
+            after[place] = came[place]
         elif gone and gone[place] == old:
-            found[place] = look_up(key, place - 1) if found[0] else None
-    return found
+            after[place] = look_up(key, place - 1) if after[0] else None
+    return after
 
 
 def value_alone(group: Group, cells: Sequence[Any], encoders: Coders = AS_THEY_ARE) -> Cells | None:
@@ -63,7 +63,7 @@ def value_alone(group: Group, cells: Sequence[Any], encoders: Coders = AS_THEY_A
     number = cells[0]
     if not number:
         return None
-    found = []
+    values = []
     for shown in group.shown:
         held = number if shown.part is None else cells[1 + shown.part]
         if shown.op == "sum":
@@ -72,9 +72,9 @@ def value_alone(group: Group, cells: Sequence[Any], encoders: Coders = AS_THEY_A
             held = accumulators.mean_of(group.parts[shown.part].type, held, number)
         elif shown.op == "variance" and shown.part is not None:
             held = accumulators.variance_of(group.parts[shown.part].type, held, cells[1 + shown.squares], number)
-        found.append(held)
-    if None in found or (group.tests and not all_pass(group, found)):
+        values.append(held)
+    if None in values or (group.tests and not all_pass(group, values)):
         return None
     for place, encode in encoders.items():
-        found[place] = encode(found[place])
-    return tuple([found[place] for place in group.read])
+        values[place] = encode(values[place])
+    return tuple([values[place] for place in group.read])

@@ -69,7 +69,7 @@ class Amendment:
 
     def _absent(self, atom: syntax.Atom, fresh: Iterator[str]) -> list[syntax.Literal]:
         """No row is read and not listed."""
-        found = syntax.Variable(next(fresh), NUMBER)
+        number = syntax.Variable(next(fresh), NUMBER)
         args = tuple(syntax.Variable(next(fresh), arg.type) if isinstance(arg, syntax.Wildcard) else arg for arg in atom.args)
         counted = syntax.Aggregate("count", None, tuple(self._present(replace(atom, args=args), fresh)), NUMBER)
-        return [syntax.Builtin("=", (found, counted)), syntax.Builtin("=", (found, syntax.Constant(0, NUMBER)))]
+        return [syntax.Builtin("=", (number, counted)), syntax.Builtin("=", (number, syntax.Constant(0, NUMBER)))]

@@ -65,13 +65,13 @@ class Reading:
             for columns, readers in self.uses.get(name, {}).items():
                 if delta and not _same(delta, columns):
                     open_ += readers
-        found: set[str] = set()
+        relations: set[str] = set()
         while open_:
             name = open_.pop()
-            if name not in found:
-                found.add(name)
+            if name not in relations:
+                relations.add(name)
                 open_ += self.readers.get(name, ())
-        return frozenset(found)
+        return frozenset(relations)
 
     def touched(self, relations: Iterable[str], concerned: frozenset[str]) -> frozenset[str]:
         """Those of some derived relations that are concerned, or of which the program does not say how they are derived."""

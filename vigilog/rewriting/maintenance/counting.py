@@ -57,18 +57,18 @@ class Counting:
 def counting(program: Program, relations: Collection[str]) -> Counting:
     """The plain program with the numbers of proofs of some relations that are not recursive."""
     naming = Naming(program.relations)
-    found: dict[str, Counted] = {}
+    counted: dict[str, Counted] = {}
     declarations: list[syntax.Declaration] = []
     rules = [rule for rule in program.rules if rule.head.relation not in relations]
     for name in sorted(relations):
         parts = list(bindings((rule for rule in program.rules if rule.head.relation == name), naming))
-        found[name] = own = Counted(tuple(part.declaration.relation for part in parts), naming(name, "each"), naming(name, "proofs"))
+        counted[name] = own = Counted(tuple(part.declaration.relation for part in parts), naming(name, "each"), naming(name, "proofs"))
         tally = Tally(program.relations[name], own.each, own.numbers)
         declarations += [*(part.declaration for part in parts), *tally.declarations]
         rules += [rule for part in parts for rule in (part.rule, part.head)]
         rules += [tally.part(part.rule, part.declaration, number) for number, part in enumerate(parts)]
         rules.append(tally.total(parts[0].rule))
-    return Counting(replace(program, declarations=(*program.declarations, *declarations), rules=tuple(rules)), found)
+    return Counting(replace(program, declarations=(*program.declarations, *declarations), rules=tuple(rules)), counted)
 
 
 def bindings(rules: Iterable[syntax.Rule], naming: Naming) -> Iterator[Bindings]:
@@ -96,7 +96,7 @@ class Tally:
         attributes = tuple(replace(attribute, name=f"c{place}") for place, attribute in enumerate(declaration.attributes))
         self.declarations = syntax.Declaration(each, (*attributes, *numbers)), syntax.Declaration(total, (*attributes, numbers[0]))
         self.columns = tuple(syntax.Variable(attribute.name, attribute.type) for attribute in attributes)
-        self.each, self.sum, self.found = each, total, syntax.Variable("n", NUMBER)
+        self.each, self.sum, self.amount = each, total, syntax.Variable("n", NUMBER)
 
     def part(self, origin: syntax.Rule, counted: syntax.Declaration, number: int, *, lost: bool = False) -> syntax.Rule:
         """The rule that counts the rows of one relation; what is lost counts negative."""
@@ -105,9 +105,9 @@ class Tally:
         every = syntax.Atom(
             counted.relation, (*self.columns, *(syntax.Variable(f"v{place}", attribute.type) for place, attribute in enumerate(rest)))
         )
-        value: syntax.Term = syntax.Functor("neg", (self.found,), NUMBER) if lost else self.found
+        value: syntax.Term = syntax.Functor("neg", (self.amount,), NUMBER) if lost else self.amount
         head = syntax.Atom(self.each, (*self.columns, syntax.Constant(number, NUMBER), value))
-        return origin.derive(head, body=(some, syntax.Builtin("=", (self.found, syntax.Aggregate("count", None, (every,), NUMBER)))))
+        return origin.derive(head, body=(some, syntax.Builtin("=", (self.amount, syntax.Aggregate("count", None, (every,), NUMBER)))))
 
     def total(self, origin: syntax.Rule, *conditions: syntax.Literal) -> syntax.Rule:
         """The rule that adds them up."""
@@ -115,5 +115,5 @@ class Tally:
         some = syntax.Atom(self.each, (*self.columns, syntax.Wildcard(NUMBER), syntax.Wildcard(NUMBER)))
         total = syntax.Aggregate("sum", number, (syntax.Atom(self.each, (*self.columns, which, number)),), NUMBER)
         return origin.derive(
-            syntax.Atom(self.sum, (*self.columns, self.found)), body=(some, syntax.Builtin("=", (self.found, total)), *conditions)
+            syntax.Atom(self.sum, (*self.columns, self.amount)), body=(some, syntax.Builtin("=", (self.amount, total)), *conditions)
         )

@@ -150,15 +150,15 @@ def _compare(rule: syntax.Rule, states: Mapping[str, States], lost: str, gained:
 
 def _groups(rule: syntax.Rule, states: Mapping[str, States], demand: Demand) -> Iterator[tuple[syntax.Literal, ...]]:
     """The groups of aggregates that changes touch, as literals that bind them. Those that several changes can touch are a relation of their own, so that each is computed once, and all of them together."""
-    scope, found = names(rule), dict[tuple[syntax.Variable, ...], list[tuple[syntax.Literal, ...]]]()
+    scope, by_columns = names(rule), dict[tuple[syntax.Variable, ...], list[tuple[syntax.Literal, ...]]]()
     for prefix in touched(rule, states):
         own = set().union(*map(names, prefix))
         if not own <= set(grounded_by(prefix, set(), own)):
             yield prefix  # it waits for what the rule says beside it
             continue
-        known = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name in scope}
-        found.setdefault(tuple(known[name] for name in sorted(known)), []).append(prefix)
-    for columns, prefixes in found.items():
+        keys = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name in scope}
+        by_columns.setdefault(tuple(keys[name] for name in sorted(keys)), []).append(prefix)
+    for columns, prefixes in by_columns.items():
         if len(prefixes) == 1 or not columns:
             yield from prefixes
             continue
@@ -196,11 +196,11 @@ def _decide(declaration: syntax.Declaration, origin: syntax.Rule, parts: tuple[s
     """(E): candidates that the other state does not have are changes; so that state is asked for them."""
     candidate, changed, other = parts
     columns = tuple(syntax.Variable(attribute.name, attribute.type) for attribute in declaration.attributes)
-    found = syntax.Atom(candidate, columns)
+    row = syntax.Atom(candidate, columns)
     pattern = demand.cheap_pattern(other)
     asked = demand.question(other, pattern, (column for column, mark in zip(columns, pattern, strict=True) if mark == "b"))
-    demand.add(origin.derive(asked, body=(found,)))
-    demand.add(origin.derive(syntax.Atom(changed, columns), body=(found, syntax.Negation(syntax.Atom(other, columns)))))
+    demand.add(origin.derive(asked, body=(row,)))
+    demand.add(origin.derive(syntax.Atom(changed, columns), body=(row, syntax.Negation(syntax.Atom(other, columns)))))
 
 
 def _count(origin: syntax.Rule, tally: Tally, bindings: Sequence[syntax.Declaration], states: Mapping[str, States], demand: Demand) -> None:
@@ -208,21 +208,21 @@ def _count(origin: syntax.Rule, tally: Tally, bindings: Sequence[syntax.Declarat
     for number, part in enumerate(bindings):
         for name, lost in ((states[part.relation].gained, False), (states[part.relation].lost, True)):
             demand.add(tally.part(origin, replace(part, relation=name), 2 * number + lost, lost=lost))
-    demand.add(tally.total(origin, syntax.Builtin("!=", (tally.found, syntax.Constant(0, NUMBER)))))
+    demand.add(tally.total(origin, syntax.Builtin("!=", (tally.amount, syntax.Constant(0, NUMBER)))))
 
 
 def _judge(origin: syntax.Rule, tally: Tally, changed: States, numbers: str, numbered: States, demand: Demand) -> None:
     """(E) where proofs are counted: what has none any more is lost, what had none is gained; and the numbers are others."""
-    columns, turn, zero = tally.columns, tally.found, syntax.Constant(0, NUMBER)
+    columns, turn, zero = tally.columns, tally.amount, syntax.Constant(0, NUMBER)
     before, now = syntax.Variable("before", NUMBER), syntax.Variable("now", NUMBER)
-    turned, known = syntax.Atom(tally.sum, (*columns, turn)), syntax.Atom(numbers, (*columns, before))
+    turned, stored = syntax.Atom(tally.sum, (*columns, turn)), syntax.Atom(numbers, (*columns, before))
     sum_ = syntax.Builtin("=", (now, syntax.Functor("+", (before, turn), NUMBER)))
     new = syntax.Negation(syntax.Atom(numbers, (*columns, syntax.Wildcard(NUMBER))))
     for head, body in (
-        (syntax.Atom(numbered.lost, (*columns, before)), (turned, known)),
-        (syntax.Atom(numbered.gained, (*columns, now)), (turned, known, sum_, syntax.Builtin(">", (now, zero)))),
+        (syntax.Atom(numbered.lost, (*columns, before)), (turned, stored)),
+        (syntax.Atom(numbered.gained, (*columns, now)), (turned, stored, sum_, syntax.Builtin(">", (now, zero)))),
         (syntax.Atom(numbered.gained, (*columns, turn)), (turned, new)),
-        (syntax.Atom(changed.lost, columns), (turned, known, sum_, syntax.Builtin("=", (now, zero)))),
+        (syntax.Atom(changed.lost, columns), (turned, stored, sum_, syntax.Builtin("=", (now, zero)))),
         (syntax.Atom(changed.gained, columns), (turned, new)),
     ):
         demand.add(origin.derive(head, body=body))
@@ -243,21 +243,21 @@ def _single_binding(name: str, rules: Sequence[syntax.Rule], keys: Mapping[str, 
     rule = rules[0]
     if len(rules) > 1 or any(atom.relation == name for atom, _ in atoms(rule.body)):
         return False
-    known = {arg.name for arg in rule.head.args if isinstance(arg, syntax.Variable)}
+    bound = {arg.name for arg in rule.head.args if isinstance(arg, syntax.Variable)}
     equalities = tuple(literal for literal in rule.body if isinstance(literal, syntax.Builtin) and literal.op == "=")
     size = -1
-    while len(known) > size:
-        size = len(known)
-        known = set(grounded_by(equalities, known, names(rule)))
+    while len(bound) > size:
+        size = len(bound)
+        bound = set(grounded_by(equalities, bound, names(rule)))
         for atom in rule.body:
-            if isinstance(atom, syntax.Atom) and atom.relation in (keys or {}) and _says(atom, (keys or {})[atom.relation], known):
-                known |= {arg.name for arg in atom.args if isinstance(arg, syntax.Variable)}
-    return names(rule) <= known
+            if isinstance(atom, syntax.Atom) and atom.relation in (keys or {}) and _says(atom, (keys or {})[atom.relation], bound):
+                bound |= {arg.name for arg in atom.args if isinstance(arg, syntax.Variable)}
+    return names(rule) <= bound
 
 
-def _says(atom: syntax.Atom, key: tuple[int, ...], known: Collection[str]) -> bool:
+def _says(atom: syntax.Atom, key: tuple[int, ...], bound: Collection[str]) -> bool:
     """Whether the key of an atom is known."""
     return all(
-        isinstance(arg, syntax.Constant) or (isinstance(arg, syntax.Variable) and arg.name in known)
+        isinstance(arg, syntax.Constant) or (isinstance(arg, syntax.Variable) and arg.name in bound)
         for arg in (atom.args[column] for column in key)
     )

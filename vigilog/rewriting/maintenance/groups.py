@@ -93,13 +93,13 @@ class _Site:
 
     keys: tuple[syntax.Variable, ...]
     body: tuple[syntax.Literal, ...]
-    found: dict[int, tuple[syntax.Variable, syntax.Aggregate]] = field(default_factory=dict)
+    asked: dict[int, tuple[syntax.Variable, syntax.Aggregate]] = field(default_factory=dict)
     tests: tuple[syntax.Builtin, ...] = ()
     sets: set[int] = field(default_factory=set)
 
     @property
     def places(self) -> set[int]:
-        return self.sets | self.found.keys()
+        return self.sets | self.asked.keys()
 
     @property
     def ways(self) -> tuple[tuple[syntax.Literal, ...], ...]:
@@ -112,17 +112,17 @@ class _Site:
     @property
     def nothing(self) -> bool:
         """Whether all have a value over nothing."""
-        return all(aggregate.op in KEPT and AGGREGATES[aggregate.op].nothing for _, aggregate in self.found.values())
+        return all(aggregate.op in KEPT and AGGREGATES[aggregate.op].nothing for _, aggregate in self.asked.values())
 
     @property
     def given(self) -> set[str]:
         """The variables that get a value here."""
-        return {variable.name for variable, _ in self.found.values()}
+        return {variable.name for variable, _ in self.asked.values()}
 
 
 def _sites(rule: syntax.Rule, own: Collection[str]) -> Iterator[_Site]:
     """The aggregates of a rule over groups that can be kept: what they range over says which groups there are, and does not depend on the rule's own relation."""
-    scope, found, ways = names(rule), list[_Site](), 1
+    scope, sites, ways = names(rule), list[_Site](), 1
     for place, literal in enumerate(rule.body):
         match literal:
             case syntax.Builtin(op="=", args=(syntax.Variable() as variable, syntax.Aggregate() as aggregate)) if aggregate.op in KEPT:
@@ -140,13 +140,13 @@ def _sites(rule: syntax.Rule, own: Collection[str]) -> Iterator[_Site]:
         if not asked or not wanted <= bound or not given.isdisjoint(keys) or any(atom.relation in own for atom, _ in atoms(alike.body)):
             continue
         columns = tuple({v.name: v for part in (rule.head, *rule.body) for v in variables(part) if v.name in keys}.values())
-        site = next((s for s in found if s.body == alike.body and s.keys == columns and given.isdisjoint(s.given)), None)
+        site = next((s for s in sites if s.body == alike.body and s.keys == columns and given.isdisjoint(s.given)), None)
         if site is None:
             site = _Site(columns, alike.body)
-            found.append(site)
-        site.found |= asked
+            sites.append(site)
+        site.asked |= asked
         site.sets |= {place} - asked.keys()
-    for site in found:
+    for site in sites:
         if ways * (1 + site.nothing) <= MOST_WAYS:
             ways *= 1 + site.nothing
             yield site
@@ -164,13 +164,13 @@ def _asked_of(
         return {}
     if len(collected.body) > 1 or variable.name in names(rule.head):
         return {}
-    found: dict[int, tuple[syntax.Variable, syntax.Aggregate]] = {}
+    asked: dict[int, tuple[syntax.Variable, syntax.Aggregate]] = {}
     for other, literal in enumerate(rule.body):
         match literal:
             case _ if other == place or variable.name not in names(literal, into_aggregates=True):
                 continue
             case syntax.Builtin(op=op, args=(syntax.Variable(name=name), syntax.Variable() as value, *which), definition=None) if (
-                op in OF_SETS and name == variable.name and value.name not in {name, *(known.name for known, _ in found.values())}
+                op in OF_SETS and name == variable.name and value.name not in {name, *(earlier.name for earlier, _ in asked.values())}
             ):
                 match which:
                     case [syntax.Constant(value=int() as component)]:
@@ -179,10 +179,10 @@ def _asked_of(
                         column = 0
                     case _:
                         return {}
-                found[other] = value, replace(collected, op=op, target=parts[column], type=value.type)
+                asked[other] = value, replace(collected, op=op, target=parts[column], type=value.type)
             case _:
                 return {}
-    return found
+    return asked
 
 
 def _plain_target(aggregate: syntax.Aggregate, scope: set[str]) -> syntax.Aggregate:
@@ -211,8 +211,8 @@ class _Groups:
 
     def take_bindings(self) -> list[syntax.Rule]:
         """The rules of bindings that were found since."""
-        found, self.bindings = self.bindings, []
-        return found
+        rules, self.bindings = self.bindings, []
+        return rules
 
     def rewritten(self, rule: syntax.Rule, own: bool) -> list[syntax.Rule]:
         """The rules that read what is kept instead of a rule."""
@@ -239,7 +239,7 @@ class _Groups:
         columns, rules = self._rows(rule, site)
         parts, shown = dict[StatePart, int](), list[GroupAggregate]()
         place_of = {variable.name: place for place, variable in enumerate(columns.values())}
-        for variable, aggregate in site.found.values():
+        for variable, aggregate in site.asked.values():
             assert aggregate.type is not None, "checked programs are typed"
             part, squares = None, -1
             if aggregate.op != "count":
@@ -306,8 +306,8 @@ class _Groups:
             and isinstance(literal.args[0], syntax.Variable)
             and literal not in rest
         }
-        found = [place for place, each in enumerate(shown) if each.variable.name in used]
-        return found or ([] if site.keys else [0])
+        places = [place for place, each in enumerate(shown) if each.variable.name in used]
+        return places or ([] if site.keys else [0])
 
     def _name(self, rule: syntax.Rule, kind: str) -> str:
         name = self.naming(rule.head.relation, kind)

@@ -38,17 +38,17 @@ def _maps(atoms: Sequence[Atom], own: Collection[str], into: Sequence[Atom], giv
 
 
 def _extended(args: Iterable[Term], own: Collection[str], into: Iterable[Term], given: dict[str, object]) -> dict[str, object] | None:
-    found = dict(given)
+    bindings = dict(given)
     for arg, term in zip(args, into, strict=True):
         value = _value(term)
         if isinstance(arg, Wildcard):
             continue
         if isinstance(arg, Variable) and arg.name in own:
-            if found.setdefault(arg.name, value) != value:
+            if bindings.setdefault(arg.name, value) != value:
                 return None
         elif _value(arg) != value:
             return None
-    return found
+    return bindings
 
 
 def _value(term: Term) -> object:
@@ -66,10 +66,10 @@ def _value(term: Term) -> object:
 
 def joined(atoms: Sequence[Atom], own: Collection[str]) -> list[list[Atom]]:
     """Atoms in groups that share none of some variables with each other."""
-    found: list[tuple[set[str], list[Atom]]] = []
+    groups: list[tuple[set[str], list[Atom]]] = []
     for atom in atoms:
         mine = names(atom) & set(own)
-        near = [part for part in found if part[0] & mine]
-        far = [part for part in found if not part[0] & mine]
-        found = [*far, (mine.union(*(part[0] for part in near)), [other for part in near for other in part[1]] + [atom])]
-    return [part for _, part in found]
+        near = [part for part in groups if part[0] & mine]
+        far = [part for part in groups if not part[0] & mine]
+        groups = [*far, (mine.union(*(part[0] for part in near)), [other for part in near for other in part[1]] + [atom])]
+    return [part for _, part in groups]

@@ -59,16 +59,16 @@ def _stored(plan: Plan) -> set[str]:
 def _on_demand(plan: Plan, told: Sequence[str], wanted: Collection[str], kept: Collection[str]) -> OnDemand:
     made = plan.counting
     rest = replace(made.program, rules=tuple(rule for rule in made.program.rules if rule.head.relation not in plan.improved))
-    found = external(relevant(rest, wanted), (), {name: parts for name, parts in made.counted.items() if name in kept})
-    rules = tuple(rule for rule in found.program.rules if rule.head.relation not in kept)
-    changes = [name for view in told for name in (found.states[view].lost, found.states[view].gained)]
-    needed = relevant(replace(found.program, rules=rules), changes)
+    maintenance = external(relevant(rest, wanted), (), {name: parts for name, parts in made.counted.items() if name in kept})
+    rules = tuple(rule for rule in maintenance.program.rules if rule.head.relation not in kept)
+    changes = [name for view in told for name in (maintenance.states[view].lost, maintenance.states[view].gained)]
+    needed = relevant(replace(maintenance.program, rules=rules), changes)
     return OnDemand(
         made.program,
         frozenset(kept),
         told,
-        found,
-        replace(found.program, rules=needed.rules),
-        {name: level for name, level in found.levels.items() if name not in kept},
-        frozenset({*kept, *(name for base in found.tables for name in (base, found.states[base].new))}),
+        maintenance,
+        replace(maintenance.program, rules=needed.rules),
+        {name: level for name, level in maintenance.levels.items() if name not in kept},
+        frozenset({*kept, *(name for base in maintenance.tables for name in (base, maintenance.states[base].new))}),
     )

@@ -172,24 +172,24 @@ class Plan:
     def beside(self) -> dict[str, Declaration]:
         """The relations that are kept beside views."""
         numbers = [parts.numbers for parts in self.counting.counted.values()]
-        found = {name: self.counting.program.relations[name] for name in numbers}
-        return found | {declaration.relation: declaration for group in self.groups for declaration in group.kept}
+        declarations = {name: self.counting.program.relations[name] for name in numbers}
+        return declarations | {declaration.relation: declaration for group in self.groups for declaration in group.kept}
 
     @property
     def functional(self) -> dict[str, int]:
         """Of relations that are kept beside views, how many of the last columns follow from the others."""
-        found = {parts.numbers: 1 for parts in self.counting.counted.values()}
-        return found | {group.state.relation: 1 + len(group.parts) for group in self.groups if group.keys}
+        following = {parts.numbers: 1 for parts in self.counting.counted.values()}
+        return following | {group.state.relation: 1 + len(group.parts) for group in self.groups if group.keys}
 
     @property
     def copies(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Relations all of whose columns are in rows that are kept of groups: these rows, and the places of the columns in them."""
-        found = {}
+        copies = {}
         for group in self.groups:
             if group.own and group.source is not None and group.source.args and all(isinstance(arg, Variable) for arg in group.source.args):
                 columns = [arg.name for arg in group.source.args if isinstance(arg, Variable)]
-                found[group.source.relation] = group.rows.relation, tuple(map(group.bound.index, columns))
-        return found
+                copies[group.source.relation] = group.rows.relation, tuple(map(group.bound.index, columns))
+        return copies
 
     @cached_property
     def stored(self) -> Program:
@@ -215,14 +215,14 @@ class Plan:
         """Told views whose rows are those of a table, or of a relation that is kept: that relation, and the places of the columns in it. Their changes need no rules."""
         derived, own = {rule.head.relation for rule in self.needed.rules}, self.tables
         rules = Counter(rule.head.relation for rule in self.needed.rules)
-        found = {}
+        passed = {}
         for rule in self.derived.rules:
             match rule.body:
                 case (Atom() as atom,) if rule.head.relation in self.told and rules[rule.head.relation] == 1:
                     places = _passed_on(rule.head, atom)
                     if places and (atom.relation in own or atom.relation not in derived):
-                        found[rule.head.relation] = atom.relation, places
-        return found
+                        passed[rule.head.relation] = atom.relation, places
+        return passed
 
     @cached_property
     def followed(self) -> External | None:
@@ -235,7 +235,7 @@ class Plan:
     def unread(self, queries: Iterable[str] = ()) -> frozenset[str]:
         """The relations with changes at hand of which no rule reads an old state, nor a new one, nor what they lost and gained, for the views or for some queries."""
         asked = (self.only(name).external for name in queries)
-        read = set[str]().union(*(found.reads for found in (self.followed, *asked) if found is not None))
+        read = set[str]().union(*(maintenance.reads for maintenance in (self.followed, *asked) if maintenance is not None))
         for part in self.components:
             read |= part.asks if isinstance(part, GroupPlan) else part.reads.union(part.component.relations)
         derived = {rule.head.relation for rule in self.needed.rules}
@@ -251,15 +251,15 @@ class Plan:
         """What is kept, each component after what it reads."""
         own = {rule.head.relation for rule in self.stored.rules} | self.tables
         groups = {group.aux.relation: group for group in self.groups}
-        found: list[ComponentPlan | GroupPlan] = []
+        parts: list[ComponentPlan | GroupPlan] = []
         for component in components(self.grouping.order):
             rules = tuple(rule for rule in component.rules if not is_fact(rule))
             if component.relations[0] in groups:
-                found.append(self._group(groups[component.relations[0]]))
+                parts.append(self._group(groups[component.relations[0]]))
             elif rules and component.relations[0] in self.kept:
                 net = own - set(component.relations)
-                found.append(self._component(replace(component, rules=rules).candidates, net))
-        return tuple(found)
+                parts.append(self._component(replace(component, rules=rules).candidates, net))
+        return tuple(parts)
 
     def _group(self, group: Group) -> GroupPlan:
         """The rows of a group, and what is not kept that they are derived from."""
@@ -307,13 +307,13 @@ class Plan:
     def sections(self) -> list[Section]:
         """The rules to print, in an order in which they could be evaluated."""
         declarations = dict(self.needed.relations)
-        found: list[Section] = []
+        sections: list[Section] = []
         for part in self.components:
             if isinstance(part, GroupPlan):
-                found += self._grouped(part)
+                sections += self._grouped(part)
                 continue
             if part.strategy is COUNTED:
-                found += self._counted(part)
+                sections += self._counted(part)
                 continue
             for name, states in part.states.items():
                 made = [
@@ -323,13 +323,13 @@ class Plan:
                 declarations |= {other: replace(self.needed.relations[name], relation=other) for other in made}
             title = f"{part.component} ({part.strategy.name})"
             if part.component.best:
-                found += self._improved(part, title, declarations)
+                sections += self._improved(part, title, declarations)
                 continue
             lost = [*self._new_states(part, part.deletions), *(variant.rule for variant in part.deletions)]
-            found.append(section(f"{title}: what may be lost", lost, declarations))
-            found.append(section(f"{title}: what has a proof all the same, and what is new", self._derivations(part), declarations))
-            found.append(section(f"{title}: net changes", self._net(part), declarations))
-        return [*found, *(self.external.sections if self.external else ())]
+            sections.append(section(f"{title}: what may be lost", lost, declarations))
+            sections.append(section(f"{title}: what has a proof all the same, and what is new", self._derivations(part), declarations))
+            sections.append(section(f"{title}: net changes", self._net(part), declarations))
+        return [*sections, *(self.external.sections if self.external else ())]
 
     def _improved(self, part: ComponentPlan, title: str, declarations: dict[str, Declaration]) -> Iterator[Section]:
         """What may be lost; and what is the best, beginning with what is left."""
@@ -382,14 +382,14 @@ class Plan:
         own = {name, *parts.bindings, parts.each, parts.numbers}
         alone = replace(self.counting.program, rules=tuple(rule for rule in self.counting.program.rules if rule.head.relation in own))
         title = f"{name} (counted): changes of its proofs, added up"
-        return [replace(found, title=title) for found in external(alone, (), {name: parts}).sections]
+        return [replace(each, title=title) for each in external(alone, (), {name: parts}).sections]
 
     def _grouped(self, part: GroupPlan) -> list[Section]:
         """The changes of bindings, and what they do to the values of groups."""
         group = part.group
         title = f"{group.aux.relation} (auxiliary): bindings that come and go, and the groups they touch"
         alone = replace(part.program, declarations=(*part.program.declarations, group.aux), rules=(*part.program.rules, group.definition))
-        return [replace(found, title=title) for found in external(alone).sections]
+        return [replace(each, title=title) for each in external(alone).sections]
 
 
 def _known(variant: Variant, rule: Rule) -> Variant:

@@ -128,14 +128,14 @@ def _variant(rule: syntax.Rule, head: syntax.Atom, body: tuple[syntax.Literal, .
 
 def _read_off(rule: syntax.Rule, head: syntax.Atom, prefix: tuple[syntax.Literal, ...]) -> Variant:
     """The rows of a stored view in groups that a prefix binds. What no atom of the rule says about them, they say themselves."""
-    known, equalities = flat(head, names(rule, into_aggregates=True).union(*map(names, prefix)))
-    scope, row = names(rule) | names(known), replace(known, relation=rule.head.relation)
+    flattened, equalities = flat(head, names(rule, into_aggregates=True).union(*map(names, prefix)))
+    scope, row = names(rule) | names(flattened), replace(flattened, relation=rule.head.relation)
     parts = [*prefix, *(literal for literal in rule.body if isinstance(literal, syntax.Atom) or _compares(literal)), *equalities, row]
     while True:
         bound = grounded_by(tuple(parts), set(), scope)
         kept = [part for part in parts if names(part) <= bound]
         if len(kept) == len(parts):
-            return Variant(rule.derive(known, body=tuple(parts)), 0)
+            return Variant(rule.derive(flattened, body=tuple(parts)), 0)
         parts = kept
 
 

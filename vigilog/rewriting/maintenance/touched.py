@@ -22,14 +22,14 @@ def touched(rule: syntax.Rule, states: Mapping[str, States]) -> Iterator[tuple[s
     one that came has one among what did not hold, and the others hold now.
     """
     taken = names(rule, into_aggregates=True)
-    found = [
+    aggregates = [
         aggregate
         for literal in rule.body
         if isinstance(literal, syntax.Builtin)
         for aggregate in literal.args
         if isinstance(aggregate, syntax.Aggregate)
     ]
-    prefixes = [prefix for aggregate in found for way in ways(aggregate) for prefix in _touched_way(way, states)]
+    prefixes = [prefix for aggregate in aggregates for way in ways(aggregate) for prefix in _touched_way(way, states)]
     yield from dict.fromkeys(_apart(prefix, names(rule), taken) for prefix in prefixes)  # aggregates over the same are touched by the same
 
 
@@ -49,7 +49,7 @@ def grouped(body: tuple[syntax.Literal, ...], prefix: tuple[syntax.Literal, ...]
     """
     given = set().union(*(names(literal) for literal in prefix))
     scope = set().union(*(names(literal) for literal in body))
-    found = [
+    aggregates = [
         literal.args[1]
         for literal in body
         if isinstance(literal, syntax.Builtin) and len(literal.args) == 2 and isinstance(literal.args[1], syntax.Aggregate)
@@ -57,13 +57,13 @@ def grouped(body: tuple[syntax.Literal, ...], prefix: tuple[syntax.Literal, ...]
     fresh = (
         f"n{number}"
         for number in count(1)
-        if f"n{number}" not in scope | given | {n for a in found for n in names(a, into_aggregates=True)}
+        if f"n{number}" not in scope | given | {n for a in aggregates for n in names(a, into_aggregates=True)}
     )
     kept: list[syntax.Literal] = []
     for literal in body:
         same = [
             aggregate
-            for aggregate in found
+            for aggregate in aggregates
             if isinstance(literal, syntax.Atom) and names(literal) <= given and _ranges(aggregate, literal, scope)
         ]
         if not same:
@@ -104,9 +104,9 @@ def _apart(prefix: Iterable[syntax.Literal], scope: set[str], taken: set[str]) -
     prefix = tuple(groundable(prefix, scope))
     fresh = (f"t{number}" for number in count() if f"t{number}" not in taken)
     often = Counter(variable.name for literal in prefix for variable in variables(literal))
-    found = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name not in scope}
-    renamed: dict[str, syntax.Term] = {name: replace(variable, name=next(fresh)) for name, variable in found.items() if often[name] > 1}
-    single: dict[str, syntax.Term] = {name: syntax.Wildcard(variable.type) for name, variable in found.items() if often[name] == 1}
+    local = {variable.name: variable for literal in prefix for variable in variables(literal) if variable.name not in scope}
+    renamed: dict[str, syntax.Term] = {name: replace(variable, name=next(fresh)) for name, variable in local.items() if often[name] > 1}
+    single: dict[str, syntax.Term] = {name: syntax.Wildcard(variable.type) for name, variable in local.items() if often[name] == 1}
     return tuple(rename_literal(literal, renamed | single) for literal in prefix)
 
 
@@ -126,6 +126,6 @@ def beside(way: Iterable[syntax.Literal]) -> Iterator[syntax.Literal]:
 
 def groundable(literals: Iterable[syntax.Literal], given: set[str]) -> Iterator[syntax.Literal]:
     """The literals without equalities of variables that neither the atoms nor `given` bind."""
-    found = tuple(literals)
-    bound = given.union(*(names(literal) for literal in found if isinstance(literal, syntax.Atom)))
-    return (literal for literal in found if names(literal) <= bound)
+    body = tuple(literals)
+    bound = given.union(*(names(literal) for literal in body if isinstance(literal, syntax.Atom)))
+    return (literal for literal in body if names(literal) <= bound)

@@ -39,9 +39,9 @@ def gathered(group: Group, bindings: Sequence[Cells], decoders: Coders = AS_THEY
     """The groups of some bindings; what is added up in some parts is decoded first."""
     keys = list(map(itemgetter(slice(group.keys)), bindings))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    found = list(map(places.__getitem__, keys))
+    group_places = list(map(places.__getitem__, keys))
     alone = len(places) == len(bindings)
-    columns: Columns = [[1] * len(bindings) if alone else _added(found, len(places), repeat(1))]
+    columns: Columns = [[1] * len(bindings) if alone else _added(group_places, len(places), repeat(1))]
     for place, part in enumerate(group.parts):
         cells = list(map(itemgetter(part.column), bindings))
         if place in decoders:
@@ -51,7 +51,7 @@ def gathered(group: Group, bindings: Sequence[Cells], decoders: Coders = AS_THEY
         if part.op == "squares":
             cells = [cell * cell for cell in cells]
         if not alone:
-            cells = _added(found, len(places), cells) if part.op in ADDED else _best(found, len(places), cells, part)
+            cells = _added(group_places, len(places), cells) if part.op in ADDED else _best(group_places, len(places), cells, part)
         columns.append(cells)
     return dict(zip(places, zip(*columns, strict=True), strict=True))
 
@@ -82,9 +82,9 @@ def written(group: Group, columns: Columns) -> list[Cells | None]:
 
 def states(group: Group, bindings: Iterable[Cells]) -> list[Cells]:
     """The rows of all groups' states, by all bindings."""
-    found = gathered(group, list(bindings))
-    known = written(group, transposed([*found.values()])) if found else []
-    return [key + state for key, state in zip(found, known, strict=True) if state is not None]
+    groups = gathered(group, list(bindings))
+    cells = written(group, transposed([*groups.values()])) if groups else []
+    return [key + state for key, state in zip(groups, cells, strict=True) if state is not None]
 
 
 def turned(
@@ -131,8 +131,8 @@ def _shown(group: Group, shown: GroupAggregate, columns: Columns) -> list[Any]:
     if shown.op == "sum":
         return accumulators.sums_of(shown.type, cells)
     if shown.op == "variance":
-        found = zip(cells, columns[1 + shown.squares], columns[0], strict=True)
-        return [accumulators.variance_of(part.type, total, squares, number) if number else None for total, squares, number in found]
+        triples = zip(cells, columns[1 + shown.squares], columns[0], strict=True)
+        return [accumulators.variance_of(part.type, total, squares, number) if number else None for total, squares, number in triples]
     return [accumulators.mean_of(part.type, total, number) if number else None for total, number in zip(cells, columns[0], strict=True)]
 
 
@@ -142,41 +142,41 @@ def _turned(before: Sequence[int], gone: Sequence[int], came: Sequence[int]) -> 
 
 def _added(places: Sequence[int], number: int, cells: Iterable[int]) -> list[int]:
     """The sums of the cells with the same place."""
-    found = [0] * number
+    sums = [0] * number
     for place, cell in zip(places, cells, strict=False):
-        found[place] += cell
-    return found
+        sums[place] += cell
+    return sums
 
 
 def _best(places: Sequence[int], number: int, cells: Iterable[Any], part: StatePart) -> list[Any]:
     """The extremes of the cells with the same place."""
-    found, better = [None] * number, EXTREMES[part.op]
+    extremes, better = [None] * number, EXTREMES[part.op]
     for place, cell in zip(places, cells, strict=True):
-        best = found[place]
+        best = extremes[place]
         if best is None or better(cell, best):
-            found[place] = cell
-    return found
+            extremes[place] = cell
+    return extremes
 
 
 def all_pass(group: Group, row: Sequence[Any]) -> bool:
     """Whether what is shown of a group passes all tests."""
-    known = {shown.variable.name: value for shown, value in zip(group.shown, row, strict=True)}
-    return all(_passes(test, known) for test in group.tests)
+    bound = {shown.variable.name: value for shown, value in zip(group.shown, row, strict=True)}
+    return all(_passes(test, bound) for test in group.tests)
 
 
-def _passes(test: Builtin, known: Mapping[str, Value]) -> bool:
-    args = [_term(arg, known) for arg in test.args]
+def _passes(test: Builtin, bound: Mapping[str, Value]) -> bool:
+    args = [_term(arg, bound) for arg in test.args]
     return None not in args and bool(functors.test(test.op, args))
 
 
-def _term(term: Term, known: Mapping[str, Value]) -> Any:
+def _term(term: Term, bound: Mapping[str, Value]) -> Any:
     match term:
         case Variable():
-            return known[term.name]
+            return bound[term.name]
         case Constant():
             return term.value
         case Functor():
-            args = [_term(arg, known) for arg in term.args]
+            args = [_term(arg, bound) for arg in term.args]
             assert term.type is not None, "checked programs are typed"
             return None if None in args else functors.apply(term.name, term.type, [a.type for a in term.args if a.type], args)
         case _:

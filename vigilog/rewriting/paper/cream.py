@@ -39,15 +39,15 @@ from vigilog.rewriting.naming import Naming
 
 def cream(program: Program, views: Iterable[str], beside: Collection[str] = ()) -> str:
     """The paper's form of the views of a checked program that are one rule over setofs and what is computed from them, as one program with what declares the relations `beside`; empty if there are none."""
-    found, known = [], set(beside)
+    texts, declared = [], set(beside)
     for view in views:
         rules = [rule for rule in program.rules if any(head.relation == view for head in rule.heads)]
         if len(rules) == 1 and _fits(rules[0]):
             form = _Form(program, rules[0], beside)
             rest = form.rules()
-            found.append("\n".join([*form.declarations(known), *rest]))
-            known |= form.declared.keys() | {f".input {name}" for name in form.given}
-    return "\n\n".join(found)
+            texts.append("\n".join([*form.declarations(declared), *rest]))
+            declared |= form.declared.keys() | {f".input {name}" for name in form.given}
+    return "\n\n".join(texts)
 
 
 def _fits(rule: Rule) -> bool:
@@ -77,12 +77,12 @@ class _Form:
             name += "_"
         return name
 
-    def declarations(self, known: Collection[str]) -> list[str]:
+    def declarations(self, before: Collection[str]) -> list[str]:
         """The declarations of relations that are not known, and whence those come whose rows are given."""
         read = (f".input {name}" for name in dict.fromkeys(self.given))
-        more = [line if line.split()[1] in self.program.relations else f"{line}(missing=empty)" for line in read if line not in known]
+        more = [line if line.split()[1] in self.program.relations else f"{line}(missing=empty)" for line in read if line not in before]
         proofs = self.naming(self.view, "proofs")
-        return [*(line for name, line in self.declared.items() if name not in known), *more, f".output {proofs}"]
+        return [*(line for name, line in self.declared.items() if name not in before), *more, f".output {proofs}"]
 
     def rules(self) -> list[str]:
         sets = [part for part in self.rule.body if isinstance(part, SetOf)]
@@ -148,15 +148,15 @@ class _Form:
             return f"setof({target}, {show_literal(of)}, {into})"
 
         plus, minus, new = (self.naming(aux, suffix) for suffix in ("plus", "minus", "new"))
-        known = atom(aux, o)
+        old = atom(aux, o)
         changes = [
             f"{atom(plus, w)} :- {gathered(ins, w)}, !{atom(aux, '_')}.",
-            f"{atom(plus, w)} :- {known}, {gathered(ins, p)}, !{some(gone)}, {w} = union({o}, {p}).",
-            f"{atom(plus, w)} :- {known}, {gathered(gone, m)}, !{some(ins)}, {w} = minus({o}, {m}), {w} != {{}}.",
-            f"{atom(plus, w)} :- {known}, {gathered(gone, m)}, {gathered(ins, p)}, {w} = union(minus({o}, {m}), {p}).",
-            f"{atom(minus, o)} :- {known}, {some(ins)}.",
-            f"{atom(minus, o)} :- {known}, {some(gone)}.",
-            f"{atom(new, o)} :- {known}, !{atom(minus, o)}.",
+            f"{atom(plus, w)} :- {old}, {gathered(ins, p)}, !{some(gone)}, {w} = union({o}, {p}).",
+            f"{atom(plus, w)} :- {old}, {gathered(gone, m)}, !{some(ins)}, {w} = minus({o}, {m}), {w} != {{}}.",
+            f"{atom(plus, w)} :- {old}, {gathered(gone, m)}, {gathered(ins, p)}, {w} = union(minus({o}, {m}), {p}).",
+            f"{atom(minus, o)} :- {old}, {some(ins)}.",
+            f"{atom(minus, o)} :- {old}, {some(gone)}.",
+            f"{atom(new, o)} :- {old}, !{atom(minus, o)}.",
             f"{atom(new, o)} :- {atom(plus, o)}.",
         ]
         args = (*(typed[name] for name in outer), part.result)

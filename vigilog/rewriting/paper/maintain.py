@@ -86,7 +86,7 @@ def maintain(program: Program) -> tuple[Section, ...]:
 def strata(program: Program, naming: Naming) -> tuple[Stratum, ...]:
     """Algorithm 1 for each stratum, from what is below to what is above."""
     derived = {rule.head.relation for rule in program.rules}
-    found = []
+    ordered = []
     for number, component in enumerate(components(program), start=1):
         net = derived - set(component.relations)
         states = {
@@ -97,19 +97,19 @@ def strata(program: Program, naming: Naming) -> tuple[Stratum, ...]:
         }
         first: set[str] = set()
         parts = tuple(_maintenance(rule, program, component, states, naming, first) for rule in component.rules)
-        found.append(Stratum(number, component, states, parts))
-    return tuple(found)
+        ordered.append(Stratum(number, component, states, parts))
+    return tuple(ordered)
 
 
 def declarations_of(program: Program, naming: Naming) -> dict[str, Declaration]:
     """The program's declarations, and those of its relations' states and changes."""
     derived = {rule.head.relation for rule in program.rules}
-    found: dict[str, Declaration] = {}
+    declarations: dict[str, Declaration] = {}
     for name, declaration in program.relations.items():
         kinds = ("del", "new", "red", "ins", "plus", "minus") if name in derived else ("del", "ins", "new")
-        found[name] = declaration
-        found |= {naming(name, kind): replace(declaration, relation=naming(name, kind)) for kind in kinds}
-    return found
+        declarations[name] = declaration
+        declarations |= {naming(name, kind): replace(declaration, relation=naming(name, kind)) for kind in kinds}
+    return declarations
 
 
 def _maintenance(

@@ -67,30 +67,30 @@ def rederive(program: Program) -> tuple[Section, ...]:
     answers = demand.finish()
     declarations = {**declarations_of(program, naming), **demand.declarations}
     level = {name: number for relation, number in levels(program).items() for name in (relation, naming(relation, "new"))}
-    found: list[Section] = []
+    sections: list[Section] = []
     for stratum, phases in parts:
         a, b, c = (f"{stratum}, phase {letter} ({about})" for letter, about in PHASES.items())
         for title, rules in ((a, phases.losing), (b, phases.gaining)):
             if rules:
-                found += by_rank(title, [*rules, *_query_rules(rules, demand, answers)], declarations, level, naming)
-        found.append(section(c, phases.net, declarations))
-    return tuple(found)
+                sections += by_rank(title, [*rules, *_query_rules(rules, demand, answers)], declarations, level, naming)
+        sections.append(section(c, phases.net, declarations))
+    return tuple(sections)
 
 
 def _phases(program: Program, stratum: Stratum, demand: Demand) -> _Phases:
-    found = _Phases()
+    phases = _Phases()
     for part in stratum.maintenance:
         for variant in part.deletions:
-            found.losing += _chained(variant, demand)
-    found.losing += _new_states(found.losing, stratum, program)
+            phases.losing += _chained(variant, demand)
+    phases.losing += _new_states(phases.losing, stratum, program)
     for part in stratum.maintenance:
-        found.gaining += [*part.remaining, *_chained(part.rederivation, demand), *part.rederived]
+        phases.gaining += [*part.remaining, *_chained(part.rederivation, demand), *part.rederived]
         for variant in part.insertions:
-            found.gaining += _chained(variant, demand)
-        found.gaining += part.inserted
-        found.gaining += [_idle_check(rule, demand) for rule in part.net[:1]]
-        found.net += part.net
-    return found
+            phases.gaining += _chained(variant, demand)
+        phases.gaining += part.inserted
+        phases.gaining += [_idle_check(rule, demand) for rule in part.net[:1]]
+        phases.net += part.net
+    return phases
 
 
 def _chained(variant: Variant, demand: Demand) -> list[Rule]:

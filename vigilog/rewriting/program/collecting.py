@@ -60,13 +60,13 @@ class _Collector:
 
     def body(self, body: tuple[syntax.Literal, ...]) -> tuple[syntax.Literal, ...]:
         """A conjunction of a rule without setof."""
-        found = {id(literal): self.collected(literal, body) for literal in body if isinstance(literal, syntax.SetOf)}
-        replaced = {key: new for _, asked in found.values() for key, new in asked.items()}
+        gathered = {id(literal): self.collected(literal, body) for literal in body if isinstance(literal, syntax.SetOf)}
+        replaced = {key: new for _, asked in gathered.values() for key, new in asked.items()}
         kept: list[syntax.Literal] = []
         for literal in body:
             match literal:
                 case syntax.SetOf():
-                    kept += found[id(literal)][0]
+                    kept += gathered[id(literal)][0]
                 case syntax.Disjunction():
                     kept.append(replace(literal, branches=tuple(map(self.body, literal.branches))))
                 case syntax.Builtin() if id(literal) in replaced:
@@ -104,8 +104,8 @@ class _Collector:
             case syntax.SetOf(target=target, body=(syntax.Atom() as atom,)) if _plain(target) and _told(atom, names(target)):
                 return atom, target
         scope = names_of(literal)
-        found = {variable.name: variable for part in literal.body for variable in variables(part)}
-        outer: list[syntax.Term] = [found[name] for name in sorted(grounded_by(literal.body, set(), scope) - collected(literal))]
+        by_name = {variable.name: variable for part in literal.body for variable in variables(part)}
+        outer: list[syntax.Term] = [by_name[name] for name in sorted(grounded_by(literal.body, set(), scope) - collected(literal))]
         target = literal.target
         parts = target.args if isinstance(target, syntax.Functor) and target.name == "()" else (target,)
         fresh = (name for number in count(1) if (name := f"e{number}") not in scope | self.used.keys())
@@ -145,8 +145,8 @@ class _Collector:
         match literal:
             case syntax.SetOf():
                 scope = names_of(literal)
-                found = {variable.name: variable for part in literal.body for variable in variables(part)}
-                outer: list[syntax.Term] = [found[name] for name in sorted(grounded_by(literal.body, set(), scope) - collected(literal))]
+                by_name = {variable.name: variable for part in literal.body for variable in variables(part)}
+                outer: list[syntax.Term] = [by_name[name] for name in sorted(grounded_by(literal.body, set(), scope) - collected(literal))]
                 result = syntax.Variable(
                     next(name for n in count(1) if (name := f"s{n}") not in scope | self.used.keys()), literal.result.type
                 )

@@ -242,9 +242,9 @@ def _rename_locals(rule: syntax.Rule) -> syntax.Rule:
 
 
 def _typed_like(variable: syntax.Term, aggregate: syntax.Aggregate, name: str) -> syntax.Term:
-    found = next(old for old in variables(aggregate, into_aggregates=True) if old.name == name)
+    original = next(old for old in variables(aggregate, into_aggregates=True) if old.name == name)
     assert isinstance(variable, syntax.Variable)
-    return replace(variable, type=found.type, span=found.span)
+    return replace(variable, type=original.type, span=original.span)
 
 
 def _fresh(taken: Collection[str]) -> Iterator[str]:

@@ -72,7 +72,7 @@ def _unfolded(rule: Rule, definitions: Mapping[str, Sequence[Rule]]) -> list[Rul
         ways *= max(len(choice), 1)
     if ways > MOST_WAYS or not any(choices):
         return [rule]
-    found = []
+    unfolded = []
     for chosen in product(*(choice or (None,) for choice in choices)):
         taken = names(rule, into_aggregates=True)
         body: list[Literal] = []
@@ -82,8 +82,8 @@ def _unfolded(rule: Rule, definitions: Mapping[str, Sequence[Rule]]) -> list[Rul
             else:
                 assert isinstance(literal, Atom), "only atoms are defined"
                 body += _instance(literal, definition, taken)
-        found.append(rule.derive(rule.head, body=tuple(body)))
-    return found
+        unfolded.append(rule.derive(rule.head, body=tuple(body)))
+    return unfolded
 
 
 def _instance(atom: Atom, definition: Rule, taken: set[str]) -> Iterator[Literal]:

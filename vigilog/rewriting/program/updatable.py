@@ -65,11 +65,11 @@ def _limited(rule: Rule, told: dict[str, UpdateRelations]) -> list[Rule]:
     """The rule, for each updatable head by itself, deriving nothing that is out. A fact is one, too."""
     if not any(head.relation in told for head in rule.heads):
         return [rule]
-    found = []
+    limited = []
     for head in rule.heads:
         out = (Negation(Atom(told[head.relation].outside, head.args)),) if head.relation in told else ()
-        found.append(rule.derive(head, body=(*rule.body, *out)))
-    return found
+        limited.append(rule.derive(head, body=(*rule.body, *out)))
+    return limited
 
 
 def _free(name: str, taken: tuple[str, ...]) -> str:

@@ -30,28 +30,28 @@ def decide(program: Program, views: Iterable[str], wanted: str) -> dict[str, Dec
     if wanted not in (AUTO, *STRATEGIES):
         raise UsageError(f"there is no strategy {wanted}; there are {', '.join((AUTO, *STRATEGIES))}")
     recursive, grouped, best = recursive_relations(program), aggregating(program), improved(program)
-    found = {}
+    decisions = {}
     for view in views:
         needed = depends_on(program, view) & recursive
         if wanted == AUXILIARY.name and depends_on(program, view).isdisjoint(grouped):
-            found[view] = _without_groups(sorted(needed))
+            decisions[view] = _without_groups(sorted(needed))
             continue
         if view in best and wanted != MATERIALIZED.name:
             reason = "recursive through min or max: which row is the best is known when all are, so it is stored"
-            found[view] = Decision(MATERIALIZED, reason)
+            decisions[view] = Decision(MATERIALIZED, reason)
         elif wanted != AUTO and not STRATEGIES[wanted].keeps(program.relations[view], recursive=view in recursive):
             why = "recursive, so its proofs cannot be counted" if view in recursive else "without columns, which is not worth counting"
-            found[view] = Decision(MATERIALIZED, f"stored as asked for; it is {why}")
+            decisions[view] = Decision(MATERIALIZED, f"stored as asked for; it is {why}")
         elif wanted != AUTO:
-            found[view] = Decision(STRATEGIES[wanted], "as asked for", rows=wanted == AUXILIARY.name)
+            decisions[view] = Decision(STRATEGIES[wanted], "as asked for", rows=wanted == AUXILIARY.name)
         elif not depends_on(program, view).isdisjoint(grouped) and view not in recursive:
-            found[view] = Decision(AUXILIARY, _state(program, sorted(depends_on(program, view) & grouped), sorted(needed)))
+            decisions[view] = Decision(AUXILIARY, _state(program, sorted(depends_on(program, view) & grouped), sorted(needed)))
         elif needed:
             reason = f"{_listed(sorted(needed))} recursive: a stored row is found at once, a derived one takes a search"
-            found[view] = Decision(MATERIALIZED, reason)
+            decisions[view] = Decision(MATERIALIZED, reason)
         else:
-            found[view] = Decision(EXTERNAL, "not recursive: its changes follow from the tables along indexes, so nothing need be kept")
-    return found
+            decisions[view] = Decision(EXTERNAL, "not recursive: its changes follow from the tables along indexes, so nothing need be kept")
+    return decisions
 
 
 def _state(program: Program, grouped: list[str], recursive: list[str]) -> str:
@@ -100,11 +100,11 @@ def _stored_for(program: Program, view: str, strategy: Strategy, recursive: set[
 
 def grouped_relations(program: Program, decisions: Mapping[str, Decision]) -> dict[str, bool]:
     """The relations in whose rules the state of groups is kept, each with whether the rows of the groups are, in any case."""
-    grouped, found = aggregating(program), dict[str, bool]()
+    grouped, relations = aggregating(program), dict[str, bool]()
     for view, decision in decisions.items():
         if decision.strategy is AUXILIARY:
-            found |= {name: decision.rows or found.get(name, False) for name in depends_on(program, view) & grouped}
-    return found
+            relations |= {name: decision.rows or relations.get(name, False) for name in depends_on(program, view) & grouped}
+    return relations
 
 
 def recursive_relations(program: Program) -> set[str]:
