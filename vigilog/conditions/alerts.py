@@ -50,16 +50,16 @@ def reports(alert: Alert, width: int, support: Support, net: Effect, *, defining
 
 def _proofs(alert: Alert, width: int, support: Support, net: Effect) -> dict[Row, dict[Row, list[tuple[str, Row]]]]:
     """For each key that has new proofs, those of each row: bindings, with the views that have them."""
-    found: dict[Row, dict[Row, list[tuple[str, Row]]]] = {}
+    proofs: dict[Row, dict[Row, list[tuple[str, Row]]]] = {}
     for view in support.proofs[alert.relation, alert.unfold]:
         for binding in net.delta(view).plus:
             row = binding[:width]
-            found.setdefault(tuple([row[place] for place in alert.key]), {}).setdefault(row, []).append((view, binding))
-    return found
+            proofs.setdefault(tuple([row[place] for place in alert.key]), {}).setdefault(row, []).append((view, binding))
+    return proofs
 
 
 def by_key(key: tuple[int, ...], rows: Iterable[Row]) -> dict[Row, list[Row]]:
-    found: dict[Row, list[Row]] = {}
+    groups: dict[Row, list[Row]] = {}
     for row in rows:
-        found.setdefault(tuple([row[place] for place in key]), []).append(row)
-    return found
+        groups.setdefault(tuple([row[place] for place in key]), []).append(row)
+    return groups

@@ -64,13 +64,13 @@ class Conditions:
     @cached_property
     def index(self) -> Mapping[str, Collection[Alert | Integrity]]:
         """The alerts and constraints that the change of a view concerns: who is not concerned costs nothing."""
-        found: dict[str, dict[Alert | Integrity, None]] = {}
+        by_view: dict[str, dict[Alert | Integrity, None]] = {}
         for condition in self.judging:
-            found.setdefault(self.support.keys[condition.relation, condition.key], {})[condition] = None
+            by_view.setdefault(self.support.keys[condition.relation, condition.key], {})[condition] = None
             if isinstance(condition, Alert) and condition.resatisfiable:
                 for view in self.support.proofs[condition.relation, condition.unfold]:
-                    found.setdefault(view, {})[condition] = None
-        return found
+                    by_view.setdefault(view, {})[condition] = None
+        return by_view
 
     def concerned(self, net: Effect) -> Iterable[Alert | Integrity]:
         """The alerts and constraints that a transaction concerns, each once."""
@@ -84,8 +84,8 @@ class Conditions:
         """The constraints that a definition has brought, or whose own rules it has changed: what violates them is there already."""
         if before is self:
             return ()
-        known = {one for one in self.enforced if one in before.enforced and self._alike(one, before)}
-        return set(self.enforced) - {one for one in known if before.rules_of(one.relation) == self.rules_of(one.relation)}
+        old = {one for one in self.enforced if one in before.enforced and self._alike(one, before)}
+        return set(self.enforced) - {one for one in old if before.rules_of(one.relation) == self.rules_of(one.relation)}
 
     def _alike(self, condition: Alert | Integrity, before: Conditions) -> bool:
         """Whether the relation has the columns that it had, and its keys are found in the same view."""
@@ -105,20 +105,20 @@ class Conditions:
 
     def reports(self, net: Effect, before: Conditions) -> tuple[Report, ...]:
         """What alerts say of a transaction, sorted; those that it has brought say nothing, for what they find counts as reported."""
-        found, new = [], self.new_alerts(before)
+        reported, new = [], self.new_alerts(before)
         for alert in self.concerned(net):
             if isinstance(alert, Alert) and alert not in new:
                 declaration = self.program.relations[alert.relation]
                 for report in reports(alert, declaration.arity, self.support, net, defining=before is not self):
-                    said = told(alert.message, declaration.columns, row_text(declaration.types, report.row)) if alert.message else ""
-                    found.append(replace(report, message=said, severity=alert.severity) if said or alert.severity else report)
-        return tuple(sorted(found, key=lambda report: (report.alert, report.row, report.state)))
+                    message = told(alert.message, declaration.columns, row_text(declaration.types, report.row)) if alert.message else ""
+                    reported.append(replace(report, message=message, severity=alert.severity) if message or alert.severity else report)
+        return tuple(sorted(reported, key=lambda report: (report.alert, report.row, report.state)))
 
 
 def conditions_of(program: Program, separated: Program) -> tuple[Program, Conditions]:
     """The conditions of a program; and what it becomes where rows that are stated are kept apart, with the views that conditions need."""
-    found = Conditions(program, alerts(program), constraints(program), triggers(program))
-    if not found.active:
-        return separated, found
+    conditions = Conditions(program, alerts(program), constraints(program), triggers(program))
+    if not conditions.active:
+        return separated, conditions
     made, support = supported(separated)
-    return made, replace(found, support=support)
+    return made, replace(conditions, support=support)

@@ -38,10 +38,10 @@ class Violation:
     def json(self, program: Program, proofs: Sequence[Proof]) -> dict[str, Any]:
         """The violation with its first rows, and why they hold."""
         shown = self.rows[:MOST_ROWS]
-        found: dict[str, Any] = {"constraint": self.constraint.name, "rows": self.listed(program)}
+        fields: dict[str, Any] = {"constraint": self.constraint.name, "rows": self.listed(program)}
         if self.number > len(shown):
-            found["more"] = self.number - len(shown)
-        return found | {"place": str(self.constraint.span), "why": [proof.json() for proof in proofs]}
+            fields["more"] = self.number - len(shown)
+        return fields | {"place": str(self.constraint.span), "why": [proof.json() for proof in proofs]}
 
     def listed(self, program: Program) -> list[list[Any]]:
         types = program.relations[self.constraint.relation].types
@@ -59,7 +59,7 @@ class Violation:
 
 def violations(constraints: Sequence[Integrity], support: Support, net: Effect) -> list[Violation]:
     """The constraints that a transaction breaks, in their order."""
-    found = []
+    breaches = []
     for constraint in constraints:
         keys = support.keys[constraint.relation, constraint.key]
         if keys not in net.views:
@@ -70,13 +70,13 @@ def violations(constraints: Sequence[Integrity], support: Support, net: Effect) 
             if reason.code != "large":
                 raise
             part = net.views[constraint.relation]
-            found.append(Violation(constraint, (), 0 if isinstance(part, Delta) else part.rows))
+            breaches.append(Violation(constraint, (), 0 if isinstance(part, Delta) else part.rows))
             continue
         if came:
             grouped = by_key(constraint.key, rows) if keys != constraint.relation else {}
             broken = rows if keys == constraint.relation else [row for key in came for row in grouped[key]]
-            found.append(Violation(constraint, sorted_rows(broken), len(broken)))
-    return found
+            breaches.append(Violation(constraint, sorted_rows(broken), len(broken)))
+    return breaches
 
 
 def refusal(program: Program, broken: Sequence[Violation], prove: Prove) -> Refused:

@@ -52,20 +52,20 @@ def supported(program: Program) -> tuple[Program, Support]:
     proofs: dict[tuple[str, bool], tuple[str, ...]] = {}
     declarations: list[Declaration] = []
     rules: list[Rule] = []
-    known = alerts(program)
-    keyed: list[Alert | Integrity] = [*known, *(constraint for constraint in constraints(program) if constraint.mode == ENFORCED)]
+    watched = alerts(program)
+    keyed: list[Alert | Integrity] = [*watched, *(constraint for constraint in constraints(program) if constraint.mode == ENFORCED)]
     for condition in keyed:
         if (condition.relation, condition.key) not in keys:
             keys[condition.relation, condition.key] = name = _keys_name(program, condition, naming)
             if name != condition.relation:
                 declarations.append(_projected(program, condition, name))
                 rules.append(_projection(program, condition, name))
-    for alert in known:
+    for alert in watched:
         if alert.resatisfiable and (alert.relation, alert.unfold) not in proofs:
-            found = [*_proofs(program, alert, naming)]
-            declared = {part.declaration.relation: part.declaration for part in found}
+            parts = [*_proofs(program, alert, naming)]
+            declared = {part.declaration.relation: part.declaration for part in parts}
             declarations += declared.values()
-            rules += [part.rule for part in found]
+            rules += [part.rule for part in parts]
             proofs[alert.relation, alert.unfold] = tuple(declared) or (alert.relation,)
     made = replace(program, declarations=(*program.declarations, *declarations), rules=(*program.rules, *rules))
     return made, Support(keys, proofs)

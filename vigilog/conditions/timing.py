@@ -34,11 +34,11 @@ class Waiting:
 Turned = tuple[list[Report], dict[Key, Waiting | None]]  # what is reported, and what waits from now on, or no more
 
 
-def turn(alerts: Mapping[str, Alert], waiting: Mapping[Key, Waiting], found: Iterable[Report], now: float) -> Turned:
+def turn(alerts: Mapping[str, Alert], waiting: Mapping[Key, Waiting], reports: Iterable[Report], now: float) -> Turned:
     """What is reported of a transaction at once."""
     reported: list[Report] = []
     changed: dict[Key, Waiting | None] = {}
-    for report in found:
+    for report in reports:
         alert = alerts[report.alert]
         key = alert.name, tuple([report.row[place] for place in alert.key])
         before = waiting.get(key)

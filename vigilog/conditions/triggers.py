@@ -77,12 +77,12 @@ class Cascade:
         self.last = [Firing(self.triggers[place], frozenset(self.waiting.pop(place))) for place in turn]
         for one, other in combinations(self.last, 2):
             self._agree(one, other)
-        found: FurtherChange = {}
+        further: FurtherChange = {}
         for firing in self.last:
-            found.setdefault(firing.trigger.operation, {}).setdefault(firing.trigger.target, []).extend(
+            further.setdefault(firing.trigger.operation, {}).setdefault(firing.trigger.target, []).extend(
                 sorted_rows(firing.rows) if len(firing.rows) > 1 else firing.rows
             )
-        return found
+        return further
 
     def broken(self, message: str, target: str, rows: Sequence[Row]) -> Refused:
         """The error for the last round, which gives a relation rows that have one key."""

@@ -59,8 +59,8 @@ def modified(delta: Delta, key: tuple[int, ...]) -> list[tuple[Row, Row]]:
     for rows, by_key in ((delta.minus, old), (delta.plus, new)):
         for row in rows:
             by_key.setdefault(tuple(row[column] for column in key), []).append(row)
-    same = sorted(found for found in old.keys() & new.keys() if len(old[found]) == len(new[found]) == 1)
-    return [(old[found][0], new[found][0]) for found in same]
+    same = sorted(values for values in old.keys() & new.keys() if len(old[values]) == len(new[values]) == 1)
+    return [(old[values][0], new[values][0]) for values in same]
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,13 +91,13 @@ def together(effects: Sequence[Effect]) -> Effect:
     return Effect(changes, views, redeclared)
 
 
-def _add(found: dict[str, Part], later: Mapping[str, Part]) -> None:
+def _add(earlier: dict[str, Part], later: Mapping[str, Part]) -> None:
     for name, part in later.items():
-        before = found.get(name)
+        before = earlier.get(name)
         if before is None:
-            found[name] = part
+            earlier[name] = part
         else:
             assert isinstance(part, Delta), "only the first change of a transaction may be elsewhere"
-            found[name] = both = before.then(part)
+            earlier[name] = both = before.then(part)
             if isinstance(both, Delta) and not both:
-                del found[name]
+                del earlier[name]

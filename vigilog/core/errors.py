@@ -143,7 +143,7 @@ class ProgramError(VigilogError):
     code = "program"
 
     def __init__(self, findings: Sequence[Finding], source: str | Mapping[str, str]) -> None:
-        self.findings = sorted(findings, key=lambda found: (found.span.file, found.span.line, found.span.column))
+        self.findings = sorted(findings, key=lambda one: (one.span.file, one.span.line, one.span.column))
         texts = {finding.span.file: source for finding in findings} if isinstance(source, str) else source
         shown = [finding.render(texts.get(finding.span.file, "")) for finding in self.findings[:MOST_SHOWN]]
         more = len(self.findings) - len(shown)
@@ -159,15 +159,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A hint with the nearest known name, or nothing.
 
     >>> did_you_mean("clsure", ["edge", "closure"])
     'did you mean closure?'
     """
-    known = [other for other in known if abs(len(other) - len(name)) <= 3][:500]
-    near = get_close_matches(name, nlargest(20, known, key=lambda other: _shared(name, other)), n=1, cutoff=0.6)
-    near = near or [other for other in known if other.lower() == name.lower()]
+    names = [other for other in names if abs(len(other) - len(name)) <= 3][:500]
+    near = get_close_matches(name, nlargest(20, names, key=lambda other: _shared(name, other)), n=1, cutoff=0.6)
+    near = near or [other for other in names if other.lower() == name.lower()]
     return f"did you mean {near[0]}?" if near else ""
 
 

@@ -41,13 +41,13 @@ def fact_rows(args: Sequence[str], rows: Iterable[Row]) -> list[dict[str, Any]]:
     return [{"args": list(args), "where": text} for (text,) in rows]
 
 
-def fact_of_json(said: Any) -> Fact:
+def fact_of_json(message: Any) -> Fact:
     """A fact as a message has it. Raises ValueError if it is none."""
-    match said:
+    match message:
         case {"args": list() as args, "where": str() as where}:
             return Fact(tuple(map(str, args)), where)
         case _:
-            raise ValueError(f"{json.dumps(said)} is no fact, which has args and where")
+            raise ValueError(f"{json.dumps(message)} is no fact, which has args and where")
 
 
 def covers(fact: Fact, types: Sequence[Type], row: Row) -> bool:
@@ -58,10 +58,10 @@ def covers(fact: Fact, types: Sequence[Type], row: Row) -> bool:
 @lru_cache(maxsize=10_000)
 def _conditions(fact: Fact, types: tuple[Type, ...]) -> Condition:
     reading = _Reading(fact, dict(zip(fact.args, types, strict=True)))
-    found = reading.conjunction()
+    condition = reading.conjunction()
     if reading.next():
         raise reading.trouble()
-    return found
+    return condition
 
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\d+(?:\.\d+)?(?:e[+-]?\d+)?u?|[A-Za-z_?][\w?]*|<=|>=|!=|[<>=!(),+\-*/%])')
@@ -76,10 +76,10 @@ class _Reading:
         self.fact, self.types, self.tokens, self.place = fact, types, list[str](), 0
         text, end = fact.where, 0
         while end < len(text.rstrip()):
-            if (found := _TOKEN.match(text, end)) is None:
+            if (token := _TOKEN.match(text, end)) is None:
                 raise self.trouble()
-            self.tokens.append(found[1])
-            end = found.end()
+            self.tokens.append(token[1])
+            end = token.end()
 
     def trouble(self) -> DataError:
         return DataError(f"this client cannot read the conditions {self.fact.where}", "where")
@@ -95,11 +95,11 @@ class _Reading:
         return token
 
     def conjunction(self) -> Condition:
-        found = [self.condition()]
+        conditions = [self.condition()]
         while self.next() == ",":
             self.take()
-            found.append(self.condition())
-        return lambda row: all(condition(row) for condition in found)
+            conditions.append(self.condition())
+        return lambda row: all(condition(row) for condition in conditions)
 
     def condition(self) -> Condition:
         if self.next() == "true" and self.place + 1 in (len(self.tokens),):
@@ -130,23 +130,23 @@ class _Reading:
         return self.types[names[0]]
 
     def sum(self, type_: Type) -> Term:
-        found = self.product(type_)
+        term = self.product(type_)
         while self.next() in ("+", "-"):
-            found = _applied(self.take(), found, self.product(type_), type_)
-        return found
+            term = _applied(self.take(), term, self.product(type_), type_)
+        return term
 
     def product(self, type_: Type) -> Term:
-        found = self.factor(type_)
+        term = self.factor(type_)
         while self.next() in ("*", "/", "%"):
-            found = _applied(self.take(), found, self.factor(type_), type_)
-        return found
+            term = _applied(self.take(), term, self.factor(type_), type_)
+        return term
 
     def factor(self, type_: Type) -> Term:
         token = self.take()
         if token == "(":
-            found = self.sum(type_)
+            term = self.sum(type_)
             self.take(")")
-            return found
+            return term
         if token == "-":
             if self.next()[:1].isdigit():
                 return self._constant("-" + self.take(), type_)
@@ -164,9 +164,9 @@ class _Reading:
         return lambda row: value
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    said = found[1]
-    return chr(int(said[1:], 16)) if len(said) > 1 else _ESCAPES.get(said, said)
+def _unescaped(escape: re.Match[str]) -> str:
+    code = escape[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPES.get(code, code)
 
 
 def _applied(op: str, left: Term, right: Term, type_: Type) -> Term:
@@ -178,14 +178,14 @@ def _applied(op: str, left: Term, right: Term, type_: Type) -> Term:
             return None
         match op:
             case "+":
-                found = one + other
+                number = one + other
             case "-":
-                found = one - other
+                number = one - other
             case "*":
-                found = one * other
+                number = one * other
             case _:  # towards zero
                 whole = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
-                found = whole if op == "/" else one - whole * other
-        return found if least <= found <= most else None
+                number = whole if op == "/" else one - whole * other
+        return number if least <= number <= most else None
 
     return value

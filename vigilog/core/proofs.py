@@ -85,10 +85,10 @@ class Proof:
         return [(part, [numbers[id(reason)] for reason in part.because]) for part in ordered]
 
     def _fields(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"literal": self.literal}
+        fields: dict[str, Any] = {"literal": self.literal}
         if self.rule:
-            found |= {"rule": self.rule, "place": self.place}
-        return found | ({"broken": True} if self.broken else {})
+            fields |= {"rule": self.rule, "place": self.place}
+        return fields | ({"broken": True} if self.broken else {})
 
     def _line(self) -> str:
         return self.literal + ("   (no longer)" if self.broken else "") + (f"   by {self.rule}   ({self.place})" if self.rule else "")
@@ -100,20 +100,20 @@ class Proof:
             yield from part._lines(rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
 
 
-def read_proof(said: Mapping[str, Any]) -> Proof:
+def read_proof(message: Mapping[str, Any]) -> Proof:
     """The proof that `json` has told: it shows the same text, and tells the same again.
 
     >>> told = Proof('closure("a", "b")', "closure(x, y) :- edge(x, y).", "graph.dl:5:1", (Proof('edge("a", "b")'),)).json()
     >>> read_proof(told).json() == told
     True
     """
-    if "steps" not in said:
-        return _read(said, [read_proof(part) for part in said.get("because", ())])
+    if "steps" not in message:
+        return _read(message, [read_proof(part) for part in message.get("because", ())])
     steps: list[Proof] = []
-    for step in said["steps"]:
+    for step in message["steps"]:
         steps.append(_read(step, [steps[number - 1] for number in step.get("because", ())]))
     return steps[-1]
 
 
-def _read(said: Mapping[str, Any], because: list[Proof]) -> Proof:
-    return Proof(said["literal"], said.get("rule", ""), said.get("place", ""), tuple(because), broken=said.get("broken", False))
+def _read(step: Mapping[str, Any], because: list[Proof]) -> Proof:
+    return Proof(step["literal"], step.get("rule", ""), step.get("place", ""), tuple(because), broken=step.get("broken", False))

@@ -34,12 +34,12 @@ class Report:
 
     def json(self, types: Sequence[Type]) -> dict[str, Any]:
         """The report as `watch` prints it."""
-        found: dict[str, Any] = {"alert": self.alert, "state": self.state, "row": _row(types, self.row)}
+        fields: dict[str, Any] = {"alert": self.alert, "state": self.state, "row": _row(types, self.row)}
         if self.old is not None:
-            found["old"] = _row(types, self.old)
+            fields["old"] = _row(types, self.old)
         if self.proofs is not None:
-            found["proofs"] = self.proofs
-        return found | {name: said for name in ("message", "severity") if (said := getattr(self, name))}
+            fields["proofs"] = self.proofs
+        return fields | {name: text for name in ("message", "severity") if (text := getattr(self, name))}
 
 
 def outbox_entry(types: Sequence[Type], report: Report) -> list[Any]:

@@ -162,7 +162,7 @@ class Runs:
 
     def _swept(self, other: Runs, keep: Callable[[bool, bool], bool]) -> Runs:
         one, two = self.cuts, other.cuts
-        found: list[Place] = []
+        cuts: list[Place] = []
         i = j = 0
         inside = False
         while i < len(one) or j < len(two):
@@ -174,8 +174,8 @@ class Runs:
             j += j < len(two) and two[j] == place
             if keep(i % 2 == 1, j % 2 == 1) != inside:
                 inside = not inside
-                found.append(place)
-        return Runs(self.axis, tuple(found))
+                cuts.append(place)
+        return Runs(self.axis, tuple(cuts))
 
     @property
     def full(self) -> bool:

@@ -35,5 +35,5 @@ def masked(text: str) -> str:
     >>> masked('.input r(IO=jdbc, password="tulip", user=ann)')
     '.input r(IO=jdbc, password=*******, user=ann)'
     """
-    text = _IN_ADDRESS.sub(lambda found: "*" * (len(found[0]) - 1) + "@", text)
-    return _PASSWORD.sub(lambda found: found[1] + "*" * len(found[2]), text)
+    text = _IN_ADDRESS.sub(lambda part: "*" * (len(part[0]) - 1) + "@", text)
+    return _PASSWORD.sub(lambda part: part[1] + "*" * len(part[2]), text)

@@ -45,15 +45,15 @@ def type_named(name: str, named: Callable[[str], Type] | None = None) -> Type:
             return parts[0] if len(parts) == 1 else tuple_type(*parts)
         return (named or _built_in)(token)
 
-    found = read(1)
+    type_ = read(1)
     if tokens:
         raise ValueError(f"there is no type {name}")
-    return found
+    return type_
 
 
 def _built_in(name: str) -> Type:
-    if found := re.fullmatch(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", name):
-        return decimal_type(int(found[1]), int(found[2]))
+    if digits := re.fullmatch(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)", name):
+        return decimal_type(int(digits[1]), int(digits[2]))
     if name not in BUILTIN:
         raise ValueError(f"there is no type {name}")
     return BUILTIN[name]

@@ -118,10 +118,10 @@ class Type:
             raise ValueError(f"{_bare(text)} is not a {self}: {self.form}")
         if self.parts:
             try:
-                said = json.loads(text)
+                decoded = json.loads(text)
             except (ValueError, RecursionError):
                 raise ValueError(f"{_bare(text)} is not a {self}: {self.form}") from None
-            return self.from_json(said)
+            return self.from_json(decoded)
         try:
             match self.kind:
                 case "number" | "unsigned":
@@ -290,9 +290,9 @@ class Type:
                 return list(map(datetime.datetime.fromisoformat, values))
             case "decimal" if all(map(self._regex.fullmatch, values)):
                 zero = Decimal(0).scaleb(-self.scale)
-                found = [zero + Decimal(value) for value in values]
-                if max(map(abs, found)) < 10 ** (self.precision - self.scale):
-                    return found
+                decimals = [zero + Decimal(value) for value in values]
+                if max(map(abs, decimals)) < 10 ** (self.precision - self.scale):
+                    return decimals
         return [self.from_json(value) for value in values]
 
     @cached_property
@@ -438,7 +438,7 @@ def _has_surrogate(text: str) -> bool:
 
 def _full_fraction(text: str) -> str:
     """Pads the fraction of a second to six digits, which every Python version reads."""
-    return re.sub(r"\.(\d{1,6})", lambda found: "." + found[1].ljust(6, "0"), text)
+    return re.sub(r"\.(\d{1,6})", lambda fraction: "." + fraction[1].ljust(6, "0"), text)
 
 
 def _bare(text: str) -> str:

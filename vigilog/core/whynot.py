@@ -68,8 +68,8 @@ class Attempt:
 
     def json(self) -> dict[str, Any]:
         ways = [{"holds": list(way.holds), "fails": way.fails.json()} for way in self.ways]
-        found: dict[str, Any] = {"rule": self.rule, "place": self.place, "ways": ways, "more": self.more}
-        return found | ({"note": self.note} if self.note else {})
+        fields: dict[str, Any] = {"rule": self.rule, "place": self.place, "ways": ways, "more": self.more}
+        return fields | ({"note": self.note} if self.note else {})
 
     def lines(self, first: str, rest: str) -> Iterator[str]:
         yield f"{first}{self.rule}   ({self.place})" + (f": {self.note}" if self.note else "")
@@ -80,7 +80,7 @@ class Attempt:
             yield f"{rest}└─ … and {counted(self.more, 'more way')}"
 
 
-def read_why_not(said: Mapping[str, Any]) -> WhyNot:
+def read_why_not(message: Mapping[str, Any]) -> WhyNot:
     """What `json` has told.
 
     >>> told = WhyNot("p(1)", "does not hold", ("p(2)",), (Attempt("p(x) :- q(x).", "a.dl:1:1", (FailedInstance((), WhyNot("q(1)", "is not there")),)),)).json()
@@ -95,6 +95,6 @@ def read_why_not(said: Mapping[str, Any]) -> WhyNot:
             rule["more"],
             rule.get("note", ""),
         )
-        for rule in said["rules"]
+        for rule in message["rules"]
     )
-    return WhyNot(said["literal"], said["note"], tuple(said["near"]), rules)
+    return WhyNot(message["literal"], message["note"], tuple(message["near"]), rules)

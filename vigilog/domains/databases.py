@@ -45,10 +45,10 @@ class Database(Tables):
         if function != "query":
             return super().signature(function, fixed)
         query, names = fixed[0], self._statement(fixed[0])[1]
-        if (found := self.functions.get(query)) is not None:
-            if sorted(names) != sorted(said := [name for name, _ in found.parameters]):
-                raise DomainError(self.name, f"query {query} has the parameters {', '.join(names)}, and .function says {', '.join(said)}")
-            return found
+        if (signature := self.functions.get(query)) is not None:
+            if sorted(names) != sorted(stated := [name for name, _ in signature.parameters]):
+                raise DomainError(self.name, f"query {query} has the parameters {', '.join(names)}, and .function says {', '.join(stated)}")
+            return signature
         if query not in self.stated:
             way = f".function {self.name}:{query}({', '.join(f'{name}: type' for name in names)}) -> (column: type, …)"
             raise DomainError(self.name, f"the columns of query {query} have no types; state them: {way}")
@@ -81,12 +81,12 @@ class Sqlite(Database):
 
     def columns(self, table: str) -> Columns:
         with self._connected() as connection:
-            found = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
+            columns = connection.execute("SELECT name, lower(type) FROM pragma_table_info(?)", (table,)).fetchall()
             there = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")]
-        if not found:
+        if not columns:
             hint = did_you_mean(table, there) or f"there are {', '.join(there) or 'none'}"
             raise DomainError(self.name, f"there is no table {table} ({hint})")
-        return tuple((name, _type_of(type_)) for name, type_ in found)
+        return tuple((name, _type_of(type_)) for name, type_ in columns)
 
     def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
         signature = self.signature(function, fixed)
@@ -104,14 +104,14 @@ class Sqlite(Database):
 
 def _values(columns: Columns, row: Sequence[object]) -> list[object]:
     """What SQLite has for values that it has no types for."""
-    found: list[object] = []
+    values: list[object] = []
     for (_, type_), cell in zip(columns, row, strict=True):
         if type_.kind == "boolean" and cell in (0, 1):
             cell = bool(cell)
         elif isinstance(cell, str) and type_.kind in ("date", "timestamp"):
             cell = type_.parse(cell)
-        found.append(cell)
-    return found
+        values.append(cell)
+    return values
 
 
 def _plain(value: Value) -> Value | str:

@@ -64,7 +64,7 @@ def checked(domain: str, what: str, columns: Columns, rows: Sequence[Sequence[ob
     most = int(options.get("max_rows", MAX_ROWS))
     if len(rows) > most:
         raise DomainError(domain, f"{what} gives {len(rows)} rows, and max_rows is {most}")
-    found: set[Row] = set()
+    typed_rows: set[Row] = set()
     for row in rows:
         if len(row) != len(columns):
             raise DomainError(domain, f"{what} gives a row with {len(row)} values, and has {len(columns)} columns")
@@ -74,18 +74,18 @@ def checked(domain: str, what: str, columns: Columns, rows: Sequence[Sequence[ob
             column = next(name for (name, _), cell in zip(columns, row, strict=True) if cell is None)
             raise DomainError(domain, f"{what} gives a null in {column} (nulls=skip leaves such rows out)")
         try:
-            found.add(tuple(type_.check(cell) for (_, type_), cell in zip(columns, row, strict=True)))
+            typed_rows.add(tuple(type_.check(cell) for (_, type_), cell in zip(columns, row, strict=True)))
         except ValueError as reason:
             raise DomainError(domain, f"{what}: {reason}") from None
-    return found
+    return typed_rows
 
 
 def with_variables(text: str) -> str:
     """An option's value, with `${NAME}` replaced by what the environment has under that name."""
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
-            raise DataError(f"the environment has no {found[1]}", "domain")
-        return os.environ[found[1]]
+    def value(variable: re.Match[str]) -> str:
+        if variable[1] not in os.environ:
+            raise DataError(f"the environment has no {variable[1]}", "domain")
+        return os.environ[variable[1]]
 
     return re.sub(r"\$\{(\w+)\}", value, text)

@@ -59,8 +59,8 @@ class Files(Tables):
             match path.suffix:
                 case ".csv":
                     with path.open(newline="", encoding="utf-8-sig") as file:
-                        found: list[dict[str, object]] = list(csv.DictReader(file))
-                    return [[_parsed(type_, row.get(name)) for name, type_ in columns] for row in found]
+                        records: list[dict[str, object]] = list(csv.DictReader(file))
+                    return [[_parsed(type_, row.get(name)) for name, type_ in columns] for row in records]
                 case ".json":
                     return [[_told(type_, row.get(name)) for name, type_ in columns] for row in _objects(path)]
                 case ".dbf":

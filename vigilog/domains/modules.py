@@ -117,11 +117,11 @@ class Module:
 
     def _function(self, name: str) -> Callable[..., Any]:
         module = self._module()
-        known = {key: value for key, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
-        if name not in known:
-            hint = did_you_mean(name, known) or f"there are {', '.join(sorted(known))}"
+        functions = {key: value for key, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__}
+        if name not in functions:
+            hint = did_you_mean(name, functions) or f"there are {', '.join(sorted(functions))}"
             raise DomainError(self.name, f"there is no function {name} ({hint})")
-        return known[name]
+        return functions[name]
 
     def _type(self, function: str, what: str, hint: object) -> Type:
         if hint not in TYPES:

@@ -19,8 +19,8 @@ from vigilog.domains.retries import Retrying
 def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, str], ...]]) -> Domain:
     """A domain, by what the program says of it; `stated` are the columns of its tables, and what its functions take and give, by their names."""
     kind = check_options(name, options)
-    tables: dict[str, Columns] = {key: _columns(name, said) for key, said in stated.items() if ("->", "") not in said}
-    functions = {key: _signature(name, said) for key, said in stated.items() if ("->", "") in said}
+    tables: dict[str, Columns] = {key: _columns(name, pairs) for key, pairs in stated.items() if ("->", "") not in pairs}
+    functions = {key: _signature(name, pairs) for key, pairs in stated.items() if ("->", "") in pairs}
     match kind:
         case "file":
             return Retrying(Files(name, options, tables), options)
@@ -39,23 +39,23 @@ def opened(name: str, options: Options, stated: Mapping[str, tuple[tuple[str, st
 
 def located(kind: str, options: Options, facts: Path, beside: Path) -> dict[str, str]:
     """The options with places that do not depend on where the process runs: files are in the facts folder, modules beside the program."""
-    found = dict(options)
-    if kind == "file" and "path" in found:
-        found["path"] = str((facts / found["path"]).absolute())
-    if kind == "python" and "beside" not in found:
-        found["beside"] = str(beside.absolute())
-    if kind == "sql" and found.get("url", "").startswith("sqlite:///"):
-        found["url"] = f"sqlite:///{(facts / found['url'].removeprefix('sqlite:///')).absolute()}"
-    return found
+    placed = dict(options)
+    if kind == "file" and "path" in placed:
+        placed["path"] = str((facts / placed["path"]).absolute())
+    if kind == "python" and "beside" not in placed:
+        placed["beside"] = str(beside.absolute())
+    if kind == "sql" and placed.get("url", "").startswith("sqlite:///"):
+        placed["url"] = f"sqlite:///{(facts / placed['url'].removeprefix('sqlite:///')).absolute()}"
+    return placed
 
 
-def _columns(domain: str, said: tuple[tuple[str, str], ...]) -> Columns:
+def _columns(domain: str, pairs: tuple[tuple[str, str], ...]) -> Columns:
     try:
-        return tuple((column, type_named(type_)) for column, type_ in said)
+        return tuple((column, type_named(type_)) for column, type_ in pairs)
     except ValueError as reason:
         raise DomainError(domain, str(reason)) from None
 
 
-def _signature(domain: str, said: tuple[tuple[str, str], ...]) -> Signature:
-    split = said.index(("->", ""))
-    return Signature(_columns(domain, said[:split]), _columns(domain, said[split + 1 :]))
+def _signature(domain: str, pairs: tuple[tuple[str, str], ...]) -> Signature:
+    split = pairs.index(("->", ""))
+    return Signature(_columns(domain, pairs[:split]), _columns(domain, pairs[split + 1 :]))

@@ -21,10 +21,10 @@ def seconds(text: str) -> float:
     >>> seconds("10s"), seconds("5m"), seconds("2")
     (10.0, 300.0, 2.0)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *(ms|s|m|h|d)?", text)
-    if found is None or not float(found[1]):
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?) *(ms|s|m|h|d)?", text)
+    if parts is None or not float(parts[1]):
         raise ValueError(f"{text} is no time, like 10s or 5m")
-    return float(found[1]) * _UNITS[found[2] or "s"]
+    return float(parts[1]) * _UNITS[parts[2] or "s"]
 
 
 def _number(text: str) -> None:
@@ -56,10 +56,10 @@ def check_options(name: str, options: Options) -> str:
     if kind not in KINDS:
         hint = did_you_mean(kind, KINDS) or f"kinds are {', '.join(KINDS)}"
         raise DomainError(name, f"there is no kind {kind or 'stated'} ({hint})")
-    known = (*KINDS[kind], *FURTHER.get(kind, ()), *GENERAL)
+    keys = (*KINDS[kind], *FURTHER.get(kind, ()), *GENERAL)
     for key, value in options.items():
-        if key not in ("kind", *known) and not (kind == "sql" and key.startswith("query.")):
-            hint = did_you_mean(key, known) or f"there are {', '.join(known)}"
+        if key not in ("kind", *keys) and not (kind == "sql" and key.startswith("query.")):
+            hint = did_you_mean(key, keys) or f"there are {', '.join(keys)}"
             raise DomainError(name, f"there is no option {key} ({hint})")
         if key in _VALUES:
             try:

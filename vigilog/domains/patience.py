@@ -40,7 +40,7 @@ def each(action: Callable[[Argument], Result], given: Iterable[Argument], second
         raise Impatient(f"it takes longer than {seconds:g} s")
     if run.failure is not None:
         raise run.failure
-    return run.found
+    return run.results
 
 
 class _Run(Generic[Argument, Result]):
@@ -48,7 +48,7 @@ class _Run(Generic[Argument, Result]):
 
     def __init__(self, action: Callable[[Argument], Result], given: Iterable[Argument]) -> None:
         self.action, self.given = action, given
-        self.found: list[Result] = []
+        self.results: list[Result] = []
         self.failure: BaseException | None = None
         self.began = time.monotonic()  # the action that runs now
 
@@ -57,7 +57,7 @@ class _Run(Generic[Argument, Result]):
             with aside():
                 for one in self.given:
                     self.began = time.monotonic()
-                    self.found.append(self.action(one))
+                    self.results.append(self.action(one))
         except BaseException as reason:
             self.failure = reason
 

@@ -60,17 +60,17 @@ class Postgres(Database):
 
     def columns(self, table: str) -> Columns:
         with self._connected() as connection:
-            known = self._catalogue(connection, table)
-        return tuple((name, self._type_of(table, name, type_)) for name, type_ in known.items())
+            types = self._catalogue(connection, table)
+        return tuple((name, self._type_of(table, name, type_)) for name, type_ in types.items())
 
     def _catalogue(self, connection: Connection[Any], table: str) -> Mapping[str, str]:
         """The columns of a table, with their types as the source says."""
-        found = connection.execute(_CATALOGUE, (_path(table),)).fetchall()
-        if not found:
+        columns = connection.execute(_CATALOGUE, (_path(table),)).fetchall()
+        if not columns:
             there = sorted(name for (name,) in connection.execute(_TABLES))
             hint = did_you_mean(table, there) or f"there are {', '.join(there) or 'none'}"
             raise DomainError(self.name, f"there is no table {table} ({hint})")
-        return dict(found)
+        return dict(columns)
 
     def _type_of(self, table: str, column: str, name: str) -> Type:
         if name.startswith("timestamp"):
@@ -88,7 +88,7 @@ class Postgres(Database):
         with self._connected() as connection:
             if function == "query":
                 text, names = self._statement(fixed[0])[0], [name for name, _ in signature.parameters]
-                text = PARAMETER.sub(lambda found: found[0] if found[1] is None else f"%({found[1]})s", text.replace("%", "%%"))
+                text = PARAMETER.sub(lambda token: token[0] if token[1] is None else f"%({token[1]})s", text.replace("%", "%%"))
                 return [self._rows(connection, fixed[0], signature.results, text, dict(zip(names, row, strict=True))) for row in arguments]
             types = self._catalogue(connection, fixed[0])
             if missing := [name for name, _ in signature.results if name not in types]:
@@ -99,12 +99,12 @@ class Postgres(Database):
             left = _read(types, fixed[1], signature.parameters[0][1], OPERATORS[function][0] not in ("=", "<>")).replace("%", "%%")
             if function == "select_eq" and len(arguments) > 1:
                 together = {"values": [value for (value,) in arguments]}
-                found = self._rows(
+                rows = self._rows(
                     connection, fixed[0], signature.results, f"{text} WHERE {left} = ANY(%(values)s)", together, len(arguments)
                 )
                 place = [name for name, _ in signature.results].index(fixed[1])
                 by_value: dict[object, set[Row]] = {}
-                for row in found:
+                for row in rows:
                     by_value.setdefault(row[place], set()).add(row)
                 return [by_value.get(value, set()) for (value,) in arguments]
             text = f"{text} WHERE {left} {OPERATORS[function][0]} %(value)s"

@@ -39,12 +39,12 @@ class Rest:
 
         signature = self.signature(function, fixed)
         address = f"{with_variables(self.options['url']).rstrip('/')}/{function}"
-        found = []
+        answers = []
         with httpx.Client(timeout=patience(self.options, TIMEOUT)) as client:
             for row in arguments:
                 texts = {name: type_.text(cell) for (name, type_), cell in zip(signature.parameters, row, strict=True)}
-                found.append(retried(self.options, partial(self._answer, client, address, texts, signature.results)))
-        return found
+                answers.append(retried(self.options, partial(self._answer, client, address, texts, signature.results)))
+        return answers
 
     def _answer(self, client: httpx.Client, address: str, texts: dict[str, str], columns: Columns) -> set[Row]:
         import httpx

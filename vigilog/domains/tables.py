@@ -46,11 +46,11 @@ class Tables:
         columns = self.stated.get(table) or self.columns(table)
         if not rest:
             return Signature((), columns)
-        known = dict(columns)
-        if rest[0] not in known:
-            hint = did_you_mean(rest[0], known) or f"there are {', '.join(known)}"
+        types = dict(columns)
+        if rest[0] not in types:
+            hint = did_you_mean(rest[0], types) or f"there are {', '.join(types)}"
             raise DomainError(self.name, f"{table} has no column {rest[0]} ({hint})")
-        return Signature(((rest[0], known[rest[0]]),), columns)
+        return Signature(((rest[0], types[rest[0]]),), columns)
 
     def ask(self, function: str, fixed: Sequence[str], arguments: Sequence[Row]) -> list[set[Row]]:
         table, *rest = fixed

@@ -68,22 +68,22 @@ def answers(region: Region, rule: Rule, columns: Mapping[str, Type], solver: Sol
 def counterexample(region: Region, rule: Rule, columns: Mapping[str, Type], solver: Solver) -> Row | None:
     """An instance of an atom that does not hold; None if all of them do: then the atom is true in the view (2.3)."""
     for part in minus(wanted(rule, columns), region, solver):
-        if (found := solver.instance(part)) is not None:
-            return tuple(runs.axis.value(found[name]) for name, runs in part.runs.items())
+        if (places := solver.instance(part)) is not None:
+            return tuple(runs.axis.value(places[name]) for name, runs in part.runs.items())
     return None
 
 
 def rows(region: Iterable[Conjunction]) -> set[Row]:
     """All rows of a region. Raises DataError if they are more than 10,000, or have no end."""
-    found: set[Row] = set()
+    all_rows: set[Row] = set()
     for part in region:
         sizes = [runs.size(MOST_TRIED) for runs in part.runs.values()]
         if any(size is None for size in sizes) or prod(size or 0 for size in sizes) > MOST_TRIED:
             raise DataError("the answers have no end, or are too many to be told one by one; ask for facts", "infinite")
-        found |= set(islice(_rows(part), MOST_ROWS + 1 - len(found)))
-        if len(found) > MOST_ROWS:
+        all_rows |= set(islice(_rows(part), MOST_ROWS + 1 - len(all_rows)))
+        if len(all_rows) > MOST_ROWS:
             raise DataError(f"the answers are more than {MOST_ROWS} rows; ask for facts", "infinite")
-    return found
+    return all_rows
 
 
 def _rows(part: Conjunction) -> Iterator[Row]:

@@ -40,7 +40,7 @@ class Atoms:
     """All atoms of a program."""
 
     def __init__(self) -> None:
-        self.known: dict[int, Atom] = {}
+        self.by_number: dict[int, Atom] = {}
         self.by_key: dict[Key, int] = {}
         self.of: dict[str, dict[int, None]] = {}
         self.journal: dict[int, tuple[Atom, list[Conjunction]]] = {}
@@ -51,14 +51,14 @@ class Atoms:
     def at(self, relation: str, key: Key, body: tuple[int, ...] = (), clause: int = -1) -> Atom:
         """The atom with a support, which is made if there is none."""
         if (number := self.by_key.get(key)) is not None:
-            return self.known[number]
+            return self.by_number[number]
         self._next += 1
-        depth = 1 + max((self.known[part].depth for part in body), default=0)
+        depth = 1 + max((self.by_number[part].depth for part in body), default=0)
         atom = Atom(self._next, relation, key, body, clause, depth)
-        self.known[atom.number], self.by_key[key] = atom, atom.number
+        self.by_number[atom.number], self.by_key[key] = atom, atom.number
         self.of.setdefault(relation, {})[atom.number] = None
         for part in body:
-            below = self.known[part]
+            below = self.by_number[part]
             below.above = set() if below.above is NOBODY else below.above
             below.above.add(atom.number)
         self.journal.setdefault(atom.number, (atom, []))
@@ -77,15 +77,15 @@ class Atoms:
         for part in atom.parts:
             for column, runs in part.runs.items():
                 place = runs.single
-                known: dict[int, None] = (
+                numbers: dict[int, None] = (
                     self._loose.setdefault((atom.relation, column), {})
                     if place is None
                     else self._places.setdefault((atom.relation, column, place), {})
                 )
                 if add:
-                    known[atom.number] = None
+                    numbers[atom.number] = None
                 else:
-                    known.pop(atom.number, None)
+                    numbers.pop(atom.number, None)
 
     def near(self, relation: str, part: Conjunction, names: dict[str, str] | None = None) -> Iterator[Atom]:
         """The atoms of a relation that may have instances in common with a conjunction; `names` are those of columns in it, if they are others."""
@@ -98,13 +98,13 @@ class Atoms:
                 size = len(exact) + len(loose)
                 if best is None or size < best[0]:
                     best = size, [exact, loose]
-        found = dict.fromkeys(number for some in best[1] for number in some) if best else self.of.get(relation, {})
-        for number in list(found):
-            if self.known[number].parts:
-                yield self.known[number]
+        numbers = dict.fromkeys(number for some in best[1] for number in some) if best else self.of.get(relation, {})
+        for number in list(numbers):
+            if self.by_number[number].parts:
+                yield self.by_number[number]
 
     def region(self, relation: str) -> list[Conjunction]:
-        return [part for number in self.of.get(relation, ()) for part in self.known[number].parts]
+        return [part for number in self.of.get(relation, ()) for part in self.by_number[number].parts]
 
     def before(self, atom: Atom) -> list[Conjunction]:
         """The region that an atom had before this transaction."""
@@ -115,7 +115,7 @@ class Atoms:
     def keep(self) -> None:
         """What changed stays; atoms that are empty, and those built on them, are forgotten."""
         for number, (atom, _) in list(self.journal.items()):
-            if not atom.parts and number in self.known:
+            if not atom.parts and number in self.by_number:
                 self._forget(atom)
         self.journal.clear()
 
@@ -128,12 +128,12 @@ class Atoms:
         self.keep()
 
     def _forget(self, atom: Atom) -> None:
-        if atom.above and any(self.known[number].parts for number in atom.above if number in self.known):
+        if atom.above and any(self.by_number[number].parts for number in atom.above if number in self.by_number):
             return
         for number in list(atom.above):
-            if number in self.known:
-                self._forget(self.known[number])
-        del self.known[atom.number], self.by_key[atom.key], self.of[atom.relation][atom.number]
+            if number in self.by_number:
+                self._forget(self.by_number[number])
+        del self.by_number[atom.number], self.by_key[atom.key], self.of[atom.relation][atom.number]
         for part in atom.body:
-            if part in self.known:
-                self.known[part].above.discard(atom.number)
+            if part in self.by_number:
+                self.by_number[part].above.discard(atom.number)

@@ -52,11 +52,11 @@ def reading(name: str, declaration: Declaration, args: Sequence[Term], number: i
 
 def rows(region: Sequence[Conjunction]) -> set[Row]:
     """The boxes of a region as rows. Raises DataError where a test is left that is no union of few boxes."""
-    found: set[Row] = set()
+    boxes: set[Row] = set()
     for part in region:
         for box in _plain(part):
-            found |= set(_rows(list(box.runs.values()), ()))
-    return found
+            boxes |= set(_rows(list(box.runs.values()), ()))
+    return boxes
 
 
 def _plain(part: Conjunction) -> Iterator[Conjunction]:

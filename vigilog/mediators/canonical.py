@@ -50,11 +50,11 @@ def _cut(parts: Sequence[Box]) -> tuple[Box, ...]:
     line = parts[0][0].axis
     rests: dict[tuple[Box, ...], list[Place]] = {}  # for each rest the cuts of the values that have it
     before: tuple[Box, ...] | None = None
-    known: dict[frozenset[int], tuple[Box, ...]] = {}
+    by_active: dict[frozenset[int], tuple[Box, ...]] = {}
     for place, active in _swept(parts):
-        if active not in known:
-            known[active] = _cut([parts[index][1:] for index in sorted(active)]) if active else ()
-        now = known[active] or None
+        if active not in by_active:
+            by_active[active] = _cut([parts[index][1:] for index in sorted(active)]) if active else ()
+        now = by_active[active] or None
         if now != before:
             for rest in (before, now):
                 if rest is not None:
@@ -93,7 +93,7 @@ def _told(runs: Runs) -> Iterator[Runs]:
 
 
 def _disjoint(parts: Iterable[Conjunction], solver: Solver) -> list[Conjunction]:
-    found: list[Conjunction] = []
+    pieces: list[Conjunction] = []
     for part in parts:
-        found += minus([part], found, solver)
-    return found
+        pieces += minus([part], pieces, solver)
+    return pieces

@@ -53,17 +53,17 @@ class Pattern:
 
     def matched(self, fact: Conjunction) -> Conjunction | None:
         """A fact of the relation, over the clause's variables; columns that nothing names are left out later."""
-        found: Conjunction | None = fact
+        part: Conjunction | None = fact
         for column, value in self.fixed:
-            found = found and found.limited(column, value)
-        if found is None:
+            part = part and part.limited(column, value)
+        if part is None:
             return None
         spare = {
             column: f"{self.relation}.{column}"
             for column, arg in zip(self.columns, self.args, strict=True)
             if not isinstance(arg, Variable)
         }
-        return with_names(found, {**self.names, **spare})
+        return with_names(part, {**self.names, **spare})
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Clause:
     number: int
     head: Pattern
     body: tuple[Pattern, ...]
-    known: tuple[Known, ...]
+    constraints: tuple[Known, ...]
     variables: dict[str, Runs] = field(hash=False)  # all values of each
     rule: Rule = field(compare=False, repr=False)
     place: int = field(default=-1, compare=False)  # among the clauses of its program
@@ -81,16 +81,16 @@ class Clause:
     @cached_property
     def start(self) -> Conjunction | None:
         """The conditions alone; None if they have no solution."""
-        return conjunction(self.known, self.variables)
+        return conjunction(self.constraints, self.variables)
 
     def applied(self, regions: Sequence[Sequence[Conjunction]], solver: Solver) -> list[Conjunction]:
         """The region of the head, for one region for each atom of the body."""
-        found: list[Conjunction] = []
+        parts: list[Conjunction] = []
         if self.start is not None:
             for whole in self._met(self.start, 0, regions):
                 if solver.solvable(whole):
-                    found += self.concluded(whole, solver)
-        return found
+                    parts += self.concluded(whole, solver)
+        return parts
 
     def _met(self, so_far: Conjunction, index: int, regions: Sequence[Sequence[Conjunction]]) -> Iterator[Conjunction]:
         if index == len(self.body):
@@ -124,9 +124,9 @@ class Clause:
                     raise AssertionError("a head has variables and constants")
         named = with_names(part, names)
         assert named is not None, "names of their own change nothing"
-        found = conjunction([*named.tests, *equal], runs)
-        if found is not None:
-            yield found
+        head = conjunction([*named.tests, *equal], runs)
+        if head is not None:
+            yield head
 
 
 def fact_of(columns: Columns, types: Sequence[Runs], row: Sequence[Value]) -> Conjunction:

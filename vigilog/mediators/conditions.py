@@ -4,7 +4,7 @@
 >>> from vigilog.core.values import NUMBER
 >>> from vigilog.language.check import check
 >>> rule = check(".decl p(x: number) constrained p(x) :- x >= 5, !(x = 6).").program.rules[0]
->>> conjunction([known for literal in rule.body for known in said(literal)], {"x": axis(NUMBER).all}).runs["x"].cuts
+>>> conjunction([one for literal in rule.body for one in said(literal)], {"x": axis(NUMBER).all}).runs["x"].cuts
 (5, 6, 7)
 """
 
@@ -31,10 +31,10 @@ def said(literal: Literal) -> list[Known]:
     raise NotLinear("is no comparison, and conditions have comparisons only")
 
 
-def conjunction(known: Iterable[Known], runs: Mapping[str, Runs]) -> Conjunction | None:
+def conjunction(constraints: Iterable[Known], runs: Mapping[str, Runs]) -> Conjunction | None:
     """All that is said, of variables that have these values."""
     values, tests = dict(runs), list[Test | bool]()
-    for one in known:
+    for one in constraints:
         if isinstance(one, tuple):
             values[one[0]] &= one[1]
         else:

@@ -7,8 +7,8 @@ left, the set is not. That is this module's own normal form, for which nobody ne
 >>> from vigilog.core.values import NUMBER
 >>> from vigilog.mediators.tests import linear
 >>> some = axis(NUMBER).between(0, 9)
->>> found = simplified({"x": some, "y": some}, [linear({"x": 1, "y": -1}, "<=", -9)])
->>> {name: list(runs.values()) for name, runs in found.runs.items()}, found.tests
+>>> simpler = simplified({"x": some, "y": some}, [linear({"x": 1, "y": -1}, "<=", -9)])
+>>> {name: list(runs.values()) for name, runs in simpler.runs.items()}, simpler.tests
 ({'x': [0], 'y': [9]}, frozenset())
 """
 
@@ -46,8 +46,8 @@ class Conjunction:
     @cached_property
     def row(self) -> tuple[Place, ...] | None:
         """The places of its only instance, if each variable has one value."""
-        found = tuple(runs.single for runs in self.runs.values())
-        return None if self.tests or None in found else found
+        places = tuple(runs.single for runs in self.runs.values())
+        return None if self.tests or None in places else places
 
     def limited(self, name: str, runs: Runs) -> Conjunction | None:
         """The instances with some values of one variable."""
@@ -73,19 +73,19 @@ def simplified(runs: Mapping[str, Runs], tests: Iterable[Test | bool]) -> Conjun
         kept: dict[Test, None] = {}
         moved = False
         for test in left:
-            found = test if isinstance(test, bool) else reduced(test, values)
-            if isinstance(found, Linear):
-                bounds = tightened(found, values)
+            simpler = test if isinstance(test, bool) else reduced(test, values)
+            if isinstance(simpler, Linear):
+                bounds = tightened(simpler, values)
                 if isinstance(bounds, bool):
-                    found = bounds
+                    simpler = bounds
                 elif bounds:
                     values.update(bounds)
                     moved = True
                     if not all(bounds.values()):
                         return None
-            match found:
+            match simpler:
                 case bool():
-                    if not found:
+                    if not simpler:
                         return None
                 case (name, some):
                     values[name] &= some
@@ -93,9 +93,9 @@ def simplified(runs: Mapping[str, Runs], tests: Iterable[Test | bool]) -> Conjun
                     if not values[name]:
                         return None
                 case Linear() | Computed():
-                    if found.complement() in kept:
+                    if simpler.complement() in kept:
                         return None
-                    kept[found] = None
+                    kept[simpler] = None
         left = list(kept)
         if not moved:
             break

@@ -42,7 +42,7 @@ def projected(part: Conjunction, onto: Collection[str], solver: Solver) -> list[
             if solver.solvable(one):
                 done.append(one)
             continue
-        ways: list[list[Conjunction]] = [found for name in spare if (found := _by_equality(one, name) or _by_bounds(one, name)) is not None]
+        ways: list[list[Conjunction]] = [way for name in spare if (way := _by_equality(one, name) or _by_bounds(one, name)) is not None]
         if ways:
             todo += min(ways, key=lambda way: len(list(way)))
         elif (name := min(spare, key=lambda name: one.runs[name].size(MOST_CASES) or MOST_CASES + 1)) and one.runs[name].size(MOST_CASES):
@@ -60,8 +60,8 @@ def _by_equality(part: Conjunction, name: str) -> list[Conjunction] | None:
         match test:
             case Linear(terms=((one, first), (two, second)), op="=", bound=0) if first == -second and abs(first) == 1:
                 other = two if one == name else one
-                found = with_names(part, {name: other})
-                return [found] if found is not None else []
+                renamed = with_names(part, {name: other})
+                return [renamed] if renamed is not None else []
             case Linear(op="="):
                 factor = dict(test.terms)[name]
                 if abs(factor) == 1 and all(isinstance(other, Linear) for other in mine) and part.runs[name].axis.most is not None:
@@ -87,13 +87,13 @@ def _replaced(part: Conjunction, name: str, factor: int, test: Linear, others: l
             terms[variable] = terms.get(variable, 0) + times * value
         tests.append(linear(terms, other.op, other.bound - times * start))
     runs = {variable: some for variable, some in part.runs.items() if variable != name}
-    found = []
+    cases = []
     for run in part.runs[name].intervals():
         least, most = run.least, run.most
         assert most is not None, "integers end"
         bounds = [linear(rest, "<=", most - start), linear({other: -value for other, value in rest.items()}, "<=", start - least)]
-        found.append(simplified(runs, [*tests, *bounds]))
-    return [one for one in found if one is not None]
+        cases.append(simplified(runs, [*tests, *bounds]))
+    return [one for one in cases if one is not None]
 
 
 def _computed(part: Conjunction, name: str, test: Computed, term: Any) -> list[Conjunction]:
@@ -101,11 +101,11 @@ def _computed(part: Conjunction, name: str, test: Computed, term: Any) -> list[C
     runs = {variable: some for variable, some in part.runs.items() if variable != name}
     tests = [other for other in part.tests if other is not test]
     line = part.runs[name].axis
-    found = []
+    cases = []
     for run in part.runs[name].intervals():
         least, most = (Constant(line.value(place), line.type) for place in (run.least, run.most))
-        found.append(simplified(runs, [*tests, Computed(">=", term, least), Computed("<=", term, most)]))
-    return [one for one in found if one is not None]
+        cases.append(simplified(runs, [*tests, Computed(">=", term, least), Computed("<=", term, most)]))
+    return [one for one in cases if one is not None]
 
 
 def _by_bounds(part: Conjunction, name: str) -> list[Conjunction] | None:
@@ -120,8 +120,8 @@ def _by_bounds(part: Conjunction, name: str) -> list[Conjunction] | None:
         return None
     rest = [test for test in part.tests if name not in test.names]
     others = {variable: some for variable, some in part.runs.items() if variable != name}
-    found = (simplified(others, [*rest, *_crossed(way, name, run)]) for way in ways for run in runs)
-    return [one for one in found if one is not None]
+    cases = (simplified(others, [*rest, *_crossed(way, name, run)]) for way in ways for run in runs)
+    return [one for one in cases if one is not None]
 
 
 def _as_bounds(test: Linear) -> list[list[Linear]]:
@@ -164,13 +164,13 @@ def _by_solver(part: Conjunction, spare: list[str], solver: Solver) -> list[Conj
         raise Unsolved(f"{spare[0]} is a text without values of its own, compared with others: it cannot be eliminated")
     z3, _ = solver._ready()
     solver.asked += 1
-    known = {name: z3.Int(name) for name in names}
+    integers = {name: z3.Int(name) for name in names}
     body = z3.And(
-        *(inside(z3, known[name], part.runs[name], lambda place: place) for name in spare),
-        *(stated(z3, test, known) for test in part.tests),
+        *(inside(z3, integers[name], part.runs[name], lambda place: place) for name in spare),
+        *(stated(z3, test, integers) for test in part.tests),
     )
     goal = z3.Goal()
-    goal.add(z3.Exists([known[name] for name in spare], body))
+    goal.add(z3.Exists([integers[name] for name in spare], body))
     tactic = z3.TryFor(z3.Then("qe2", z3.With("simplify", arith_lhs=True), "ctx-simplify"), int(solver.seconds * 1000))
     try:
         answer = z3.simplify(tactic(goal).as_expr(), arith_lhs=True)
@@ -180,5 +180,5 @@ def _by_solver(part: Conjunction, spare: list[str], solver: Solver) -> list[Conj
     from vigilog.mediators.formulas import ways
 
     types = {name: runs.axis.type for name, runs in kept.items()}
-    found = (simplified(kept, tests) for tests in ways(z3, answer, types))
-    return [one for one in found if one is not None]
+    cases = (simplified(kept, tests) for tests in ways(z3, answer, types))
+    return [one for one in cases if one is not None]

@@ -39,9 +39,9 @@ def where(part: Conjunction) -> str:
     guards = {guard for test in part.tests for guard in _guards(test, part)}
     tests = [test for test in part.tests if test not in guards]
     runs = _stated(part.runs, tests, part.tests)
-    found = [text for name, some in runs.items() for text in _column(name, some)]
-    found += sorted(shown_test(test, part.runs, part.tests) for test in tests)
-    return ", ".join(found) if found else "true"
+    texts = [text for name, some in runs.items() for text in _column(name, some)]
+    texts += sorted(shown_test(test, part.runs, part.tests) for test in tests)
+    return ", ".join(texts) if texts else "true"
 
 
 def _stated(runs: Mapping[str, Runs], tests: list[Test], beside: Collection[Test]) -> dict[str, Runs]:
@@ -120,9 +120,9 @@ def shown_test(test: Test, runs: Mapping[str, Runs], beside: Collection[Test] = 
             text = f"{show_term(test.left)} {test.op} {show_term(test.right)}"
             return text if test.positive else f"!({text})"
         case Linear():
-            found = as_comparison(test, runs, beside)
-            text = f"{show_term(found.left)} {found.op} {show_term(found.right)}"
-            return f"!({text})" if found.negated else text
+            comparison = as_comparison(test, runs, beside)
+            text = f"{show_term(comparison.left)} {comparison.op} {show_term(comparison.right)}"
+            return f"!({text})" if comparison.negated else text
 
 
 class Comparison(NamedTuple):
@@ -208,18 +208,18 @@ def _sum(terms: list[tuple[syntax.Variable, int]], constant: int, type_: Type) -
     while constant:
         parts.append(syntax.Constant(min(constant, most), type_))
         constant -= min(constant, most)
-    found = parts[0]
+    total = parts[0]
     for part in parts[1:]:
-        found = syntax.Functor("+", (found, part), type_)
-    return found
+        total = syntax.Functor("+", (total, part), type_)
+    return total
 
 
 def _guards(test: Test, part: Conjunction) -> Iterator[Test]:
     """The tests that come back by themselves when a test is read again."""
     if isinstance(test, Linear):
-        found = as_comparison(test, part.runs, part.tests)
-        known = [] if found.negated else compared(found.op, found.left, found.right)[1:]
-        yield from (guard for guard in known if isinstance(guard, Linear) and guard != test)
+        comparison = as_comparison(test, part.runs, part.tests)
+        guards = [] if comparison.negated else compared(comparison.op, comparison.left, comparison.right)[1:]
+        yield from (guard for guard in guards if isinstance(guard, Linear) and guard != test)
 
 
 def parsed_where(text: str, columns: Mapping[str, Type]) -> list[Conjunction]:
@@ -252,7 +252,7 @@ def _read(text: str, columns: Mapping[str, Type]) -> list[Conjunction]:
         ).program
         parts = [Conjunction({name: axis(type_).all for name, type_ in columns.items()})]
         for literal in checked.rules[0].body[1:]:
-            parts = [found for part in parts for found in _said(literal, part)]
+            parts = [more for part in parts for more in _said(literal, part)]
         return parts
     except ProgramError as error:
         raise DataError(f"where {text!r} is no condition: {error.findings[0].message}", "where") from None
@@ -262,13 +262,13 @@ def _read(text: str, columns: Mapping[str, Type]) -> list[Conjunction]:
 
 def _said(literal: syntax.Literal, part: Conjunction) -> list[Conjunction]:
     if isinstance(literal, syntax.Disjunction):
-        found = []
+        parts = []
         for branch in literal.branches:
             ways = [part]
             for inner in branch:
                 ways = [more for way in ways for more in _said(inner, way)]
-            found += ways
-        return found
+            parts += ways
+        return parts
     one = conjunction([*said(literal), *part.tests], part.runs)
     return [] if one is None else [one]
 

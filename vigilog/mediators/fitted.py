@@ -24,10 +24,10 @@ def fitting(program: Program, solver: Solver, start: Change, sets: Collection[st
     while True:
         try:
             return fitted(program, solver, start, loose)
-        except NotGround as found:
-            if not found.relation:  # there are too many supports
+        except NotGround as reason:
+            if not reason.relation:  # there are too many supports
                 return Sets(program, solver, start)
-            loose |= component(program, found.relation)
+            loose |= component(program, reason.relation)
 
 
 def fitted(program: Program, solver: Solver, start: Change, loose: Collection[str]) -> Algorithm:
@@ -96,29 +96,29 @@ class Parts:
 
     def _stated(self, relation: str, parts: Iterable[Conjunction]) -> dict[Fact, list[Conjunction]]:
         """New pieces of a relation."""
-        found: dict[Fact, list[Conjunction]] = {}
+        facts: dict[Fact, list[Conjunction]] = {}
         for part in parts:
             self.numbers += 1
             key = ("piece", self.numbers)
             self.pieces.put(self.pieces.at(relation, key), [part])
-            found[key] = [part]
-        return found
+            facts[key] = [part]
+        return facts
 
     def _turned(self, relation: str, difference: Difference) -> dict[Fact, list[Conjunction]]:
         """The pieces that are different."""
         lost = list(difference.minus)
         near = {atom.number: atom for part in lost for atom in self.pieces.near(relation, part)}
-        found: dict[Fact, list[Conjunction]] = {}
+        facts: dict[Fact, list[Conjunction]] = {}
         for atom in near.values():
             left = minus(atom.parts, lost, self.solver)
             if left != atom.parts:
                 self.pieces.put(atom, left)
-                found[atom.key] = left
-        return found | self._stated(relation, difference.plus)
+                facts[atom.key] = left
+        return facts | self._stated(relation, difference.plus)
 
     def change(self, change: Change) -> dict[str, Difference]:
         self.work = Work()
-        found: dict[str, Difference] = {}
+        changes: dict[str, Difference] = {}
         below: dict[str, dict[Fact, list[Conjunction]]] = {}
         for place, part in enumerate(self.parts):
             own = self._own(change, part.heads, part.reads, below)
@@ -126,10 +126,10 @@ class Parts:
                 continue
             differences = {name: difference for name, difference in part.algorithm.change(own).items() if name in part.heads}
             self.work += part.algorithm.work
-            found |= differences
+            changes |= differences
             wanted = {name for later in self.parts[place + 1 :] for name in later.reads}
             below |= {name: self._turned(name, difference) for name, difference in differences.items() if name in wanted}
-        return found
+        return changes
 
     def region(self, relation: str) -> list[Conjunction]:
         return self.owner[relation].region(relation)

@@ -133,12 +133,12 @@ def _computed(term: Functor, parts: list[Form]) -> Form:
             raise AssertionError("these are the linear functors")
 
 
-def _guarded(found: Form, type_: Type) -> Form:
+def _guarded(linear_form: Form, type_: Type) -> Form:
     line = axis(type_)
     assert line.most is not None, "integers end"
-    most = linear(found.terms, "<=", line.most - found.constant)
-    least = linear({name: -factor for name, factor in found.terms.items()}, "<=", found.constant - line.least)
-    return replace(found, guards=(*found.guards, *(guard for guard in (least, most) if guard is not True)))
+    most = linear(linear_form.terms, "<=", line.most - linear_form.constant)
+    least = linear({name: -factor for name, factor in linear_form.terms.items()}, "<=", linear_form.constant - line.least)
+    return replace(linear_form, guards=(*linear_form.guards, *(guard for guard in (least, most) if guard is not True)))
 
 
 def check_computed(term: Term) -> None:

@@ -15,10 +15,10 @@ MOST_WAYS = 1000
 
 def ways(z3: Any, formula: Any, types: Mapping[str, Type]) -> Iterator[list[Test | bool]]:
     """The ways in which a formula holds, each as tests. Raises Unsolved for a formula that has none."""
-    found = list(_ways(z3, formula, types, True))
-    if len(found) > MOST_WAYS:
+    cases = list(_ways(z3, formula, types, True))
+    if len(cases) > MOST_WAYS:
         raise Unsolved(f"a condition has more than {MOST_WAYS} cases")
-    yield from found
+    yield from cases
 
 
 def _ways(z3: Any, formula: Any, types: Mapping[str, Type], positive: bool) -> Iterator[list[Test | bool]]:
@@ -45,18 +45,18 @@ def _test(z3: Any, formula: Any, positive: bool) -> Test | bool:
     terms, constant = _linear(z3, left - right)
     opposite = {name: -factor for name, factor in terms.items()}
     if z3.is_le(formula):
-        found = linear(terms, "<=", -constant)
+        test = linear(terms, "<=", -constant)
     elif z3.is_lt(formula):
-        found = linear(terms, "<=", -constant - 1)
+        test = linear(terms, "<=", -constant - 1)
     elif z3.is_ge(formula):
-        found = linear(opposite, "<=", constant)
+        test = linear(opposite, "<=", constant)
     elif z3.is_gt(formula):
-        found = linear(opposite, "<=", constant - 1)
+        test = linear(opposite, "<=", constant - 1)
     else:
-        found = linear(terms, "=", -constant)
+        test = linear(terms, "=", -constant)
     if positive:
-        return found
-    return not found if isinstance(found, bool) else found.complement()
+        return test
+    return not test if isinstance(test, bool) else test.complement()
 
 
 def _linear(z3: Any, term: Any) -> tuple[dict[str, int], int]:
@@ -77,8 +77,8 @@ def _linear(z3: Any, term: Any) -> tuple[dict[str, int], int]:
         times = 1
         for terms, constant in parts:
             times *= 1 if terms else constant
-        found = next(((terms, constant) for terms, constant in parts if terms), ({}, 1))
-        return {name: factor * times for name, factor in found[0].items()}, found[1] * times
+        form = next(((terms, constant) for terms, constant in parts if terms), ({}, 1))
+        return {name: factor * times for name, factor in form[0].items()}, form[1] * times
     if term.decl().name() == "-" and len(parts) == 1:
         return {name: -factor for name, factor in parts[0][0].items()}, -parts[0][1]
     raise Unsolved(f"a condition became one that facts do not have: {term}")

@@ -98,7 +98,7 @@ class _Taken:
         hidden = [*updates.values(), *self.inside.values(), *self.outside.values()]
         given = tuple(syntax.Directive("input", name) for name in hidden)
         ordinary = replace(program, declarations=(*kept, *self.declarations), directives=(*directives, *given), rules=tuple(self.rules))
-        numbered = tuple(replace(clause, place=index) for index, clause in enumerate(found for found in clauses if found is not None))
+        numbered = tuple(replace(clause, place=index) for index, clause in enumerate(taken for taken in clauses if taken is not None))
         return Mediated(program, ordinary, numbered, updates, self.inside, self.outside, tuple(self.findings.warnings))
 
     # -- what is refused
@@ -163,20 +163,20 @@ class _Taken:
             atom = syntax.Atom(name, tuple(shared))
             self.rules.append(rule.derive(atom, body=self._read(tuple(ordinary))))
             body.insert(0, pattern(atom, tuple(one.name for one in shared)))
-        known = []
+        constraints = []
         for literal in conditions:
             try:
-                known += said(literal)
+                constraints += said(literal)
             except NotLinear as reason:
                 hint = "bind its variables by atoms of ordinary relations, or say it by =, !=, order and linear arithmetic"
                 self.findings.error("unsupported", f"a condition of {rule.head.relation} {reason}", literal.span, hint=hint)
-        found = {one.name: one for part in (*rule.heads, *mine, *conditions) for one in variables(part)}
+        by_name = {one.name: one for part in (*rule.heads, *mine, *conditions) for one in variables(part)}
         for arg in body[0].args if ordinary else ():
-            found.setdefault(arg.name, arg) if isinstance(arg, syntax.Variable) else None
-        values = {name: axis(one.type).all for name, one in found.items() if one.type is not None}
+            by_name.setdefault(arg.name, arg) if isinstance(arg, syntax.Variable) else None
+        values = {name: axis(one.type).all for name, one in by_name.items() if one.type is not None}
         head = pattern(rule.head, self.program.relations[rule.head.relation].columns)
-        clause = Clause(number, head, tuple(body), tuple(known), values, rule)
-        if known and clause.start is None:
+        clause = Clause(number, head, tuple(body), tuple(constraints), values, rule)
+        if constraints and clause.start is None:
             message = f"the conditions of this rule of {rule.head.relation} contradict each other, so it gives nothing"
             self.findings.warn("unsolvable", message, rule.span)
         return clause
@@ -210,7 +210,7 @@ class _Taken:
 
     def _read(self, body: tuple[syntax.Literal, ...]) -> tuple[syntax.Literal, ...]:
         """The body with boxes in the place of constrained atoms, in its aggregates, too."""
-        return tuple(found for literal in body for found in self._boxed(literal))
+        return tuple(part for literal in body for part in self._boxed(literal))
 
     def _boxed(self, literal: syntax.Literal) -> Iterable[syntax.Literal]:
         match literal:
@@ -225,12 +225,12 @@ class _Taken:
             case _:
                 assert_never(literal)
 
-    def _box(self, atom: syntax.Atom, known: dict[str, str], word: str) -> Iterable[syntax.Literal]:
+    def _box(self, atom: syntax.Atom, box_names: dict[str, str], word: str) -> Iterable[syntax.Literal]:
         declaration = self.program.relations[atom.relation]
-        if atom.relation not in known:
-            known[atom.relation] = self.names(atom.relation, word)
-            self.declarations.append(boxes.declared(declaration, known[atom.relation]))
-        return boxes.reading(known[atom.relation], declaration, atom.args, next(self.numbers), atom.span)
+        if atom.relation not in box_names:
+            box_names[atom.relation] = self.names(atom.relation, word)
+            self.declarations.append(boxes.declared(declaration, box_names[atom.relation]))
+        return boxes.reading(box_names[atom.relation], declaration, atom.args, next(self.numbers), atom.span)
 
     def _term(self, term: syntax.Term) -> syntax.Term:
         match term:

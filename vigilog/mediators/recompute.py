@@ -25,11 +25,11 @@ class Recomputed:
         for relation, facts in change.stated.items():
             stated.setdefault(relation, {}).update(facts)
         self.now = Sets(self.program, self.solver, Change(stated, {**self.now.out, **change.out}))
-        self.work = Work(touched=len(self.now.atoms.known))
+        self.work = Work(touched=len(self.now.atoms.by_number))
         relations = dict.fromkeys([*self.before.atoms.of, *self.now.atoms.of])
         pairs = ((relation, self.before.region(relation), self.now.region(relation)) for relation in relations)
-        found = {relation: Difference(minus(new, old, self.solver), minus(old, new, self.solver)) for relation, old, new in pairs}
-        return {relation: difference for relation, difference in found.items() if difference}
+        differences = {relation: Difference(minus(new, old, self.solver), minus(old, new, self.solver)) for relation, old, new in pairs}
+        return {relation: difference for relation, difference in differences.items() if difference}
 
     def region(self, relation: str) -> list[Conjunction]:
         return self.now.region(relation)

@@ -24,17 +24,17 @@ def reduced(test_: Test, runs: Mapping[str, Runs]) -> Test | bool | tuple[str, R
 
 
 def _reduced_computed(test_: Computed, runs: Mapping[str, Runs]) -> Test | bool | tuple[str, Runs]:
-    known = {name: place for name in test_.names if (place := runs[name].single) is not None}
-    if len(known) == len(test_.names):
-        return test_.holds({name: runs[name].axis.value(place) for name, place in known.items()})
-    fixed = {name: Constant(runs[name].axis.value(place), runs[name].axis.type) for name, place in known.items()}
+    places = {name: place for name in test_.names if (place := runs[name].single) is not None}
+    if len(places) == len(test_.names):
+        return test_.holds({name: runs[name].axis.value(place) for name, place in places.items()})
+    fixed = {name: Constant(runs[name].axis.value(place), runs[name].axis.type) for name, place in places.items()}
     if fixed:
         test_ = replace(test_, left=folded(rename(test_.left, fixed)), right=folded(rename(test_.right, fixed)))
     left = test_.names
     if len(left) == 1 and runs[name := next(iter(left))].size(MOST_TRIED):
         line = runs[name].axis
-        found = [line.at(place) for place in runs[name].places() if test_.holds({name: line.value(place)})]
-        return name, _all_of(found, line.none)
+        points = [line.at(place) for place in runs[name].places() if test_.holds({name: line.value(place)})]
+        return name, _all_of(points, line.none)
     if fixed and len(plain := compared(test_.op, test_.left, test_.right)) == 1:
         match plain[0]:
             case (name, some):
@@ -59,16 +59,16 @@ def _all_of(parts: list[Runs], none: Runs) -> Runs:
 
 
 def _reduced_linear(test_: Linear, runs: Mapping[str, Runs]) -> Test | bool | tuple[str, Runs]:
-    known: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     for name, _ in test_.terms:
         if (place := runs[name].single) is not None:
-            known[name] = place
-    if not known and len(test_.terms) > 1:
+            places[name] = place
+    if not places and len(test_.terms) > 1:
         return test_
     if runs[test_.terms[0][0]].axis.most is None:
-        return _reduced_order(test_, runs, known)
-    terms = [(name, factor) for name, factor in test_.terms if name not in known]
-    bound = test_.bound - sum(factor * known[name] for name, factor in test_.terms if name in known)
+        return _reduced_order(test_, runs, places)
+    terms = [(name, factor) for name, factor in test_.terms if name not in places]
+    bound = test_.bound - sum(factor * places[name] for name, factor in test_.terms if name in places)
     if len(terms) != 1:
         return linear(dict(terms), test_.op, bound)
     name, factor = terms[0]
@@ -76,22 +76,22 @@ def _reduced_linear(test_: Linear, runs: Mapping[str, Runs]) -> Test | bool | tu
     if test_.op == "<=":
         return name, line.until(bound // factor + 1) if factor > 0 else line.since(-(bound // -factor))
     place, rest = divmod(bound, factor)
-    found = line.at(place) if not rest and line.least <= place <= line.most else line.none
-    return name, found if test_.op == "=" else ~found
+    point = line.at(place) if not rest and line.least <= place <= line.most else line.none
+    return name, point if test_.op == "=" else ~point
 
 
-def _reduced_order(test_: Linear, runs: Mapping[str, Runs], known: Mapping[str, Place]) -> bool | tuple[str, Runs]:
+def _reduced_order(test_: Linear, runs: Mapping[str, Runs], places: Mapping[str, Place]) -> bool | tuple[str, Runs]:
     """Likewise of texts, which are only compared: `x - y op 0`, or `<= -1` for `x < y`."""
     (one, factor), (two, _) = test_.terms
     smaller, larger = (one, two) if factor > 0 else (two, one)
     line = runs[smaller].axis
     if test_.op != "<=":
-        name, place = (larger, known[smaller]) if smaller in known else (smaller, known[larger])
+        name, place = (larger, places[smaller]) if smaller in places else (smaller, places[larger])
         return name, line.at(place) if test_.op == "=" else ~line.at(place)
-    if smaller in known:
-        place = known[smaller]
+    if smaller in places:
+        place = places[smaller]
         return larger, line.since(place if test_.bound == 0 else line.after(place))
-    place = known[larger]
+    place = places[larger]
     return smaller, line.until(line.after(place) if test_.bound == 0 else place)
 
 
@@ -117,7 +117,7 @@ def tightened(test_: Linear, runs: Mapping[str, Runs]) -> bool | dict[str, Runs]
             return {}
         case _:
             pass
-    found: dict[str, Runs] = {}
+    bounds: dict[str, Runs] = {}
     for (name, factor), mine, mine_most in zip(test_.terms, least, most, strict=True):
         line, size = runs[name].axis, abs(factor)
         room = test_.bound - (low - mine)  # factor · x is at most this
@@ -126,5 +126,5 @@ def tightened(test_: Linear, runs: Mapping[str, Runs]) -> bool | dict[str, Runs]
             room = test_.bound - (high - mine_most)  # and at least this
             upper &= line.since(-(-room // size)) if factor > 0 else line.until(-room // size + 1)
         if not runs[name] <= upper:
-            found[name] = runs[name] & upper
-    return found
+            bounds[name] = runs[name] & upper
+    return bounds

@@ -61,8 +61,8 @@ def _solved(parts: Iterable[Conjunction], solver: Solver) -> Iterator[Conjunctio
 def common(region: Iterable[Conjunction], other: Iterable[Conjunction], solver: Solver) -> list[Conjunction]:
     """The instances of two regions."""
     others = list(other)
-    found = (meet(one, two) for one in region for two in others)
-    return [part for part in found if part is not None and solver.solvable(part)]
+    pieces = (meet(one, two) for one in region for two in others)
+    return [part for part in pieces if part is not None and solver.solvable(part)]
 
 
 def implied(part: Conjunction, by: Iterable[Conjunction], solver: Solver) -> bool:

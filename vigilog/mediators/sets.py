@@ -41,7 +41,7 @@ class Sets:
         return self.atoms.region(relation)
 
     def near(self, relation: str, part: Conjunction) -> Iterator[Conjunction]:
-        return (found for atom in self.atoms.near(relation, part) for found in atom.parts)
+        return (piece for atom in self.atoms.near(relation, part) for piece in atom.parts)
 
     def _extend(self, relation: str, parts: Iterable[Conjunction]) -> list[Conjunction]:
         """Adds what is new of some parts; gives that."""
@@ -108,10 +108,10 @@ class Sets:
             out.setdefault(relation, []).extend(new)
             for clause, position in self.uses.get(relation, ()):
                 head = clause.head.relation
-                if found := [
+                if pieces := [
                     piece for part in self._through(clause, position, new) for piece in common([part], self.near(head, part), self.solver)
                 ]:
-                    todo.setdefault(head, []).extend(found)
+                    todo.setdefault(head, []).extend(pieces)
         for relation, parts in out.items():
             out[relation] = joined(parts)
             self.work.touched += len(out[relation])
@@ -129,8 +129,8 @@ class Sets:
             new[relation] = self._extend(relation, stated)
         for clause in self.program.of(within):
             head = clause.head.relation
-            found = [piece for part in within[head] for piece in common(self._applied(clause, part), [part], self.solver)]
-            new.setdefault(head, []).extend(self._extend(head, found))
+            derived = [piece for part in within[head] for piece in common(self._applied(clause, part), [part], self.solver)]
+            new.setdefault(head, []).extend(self._extend(head, derived))
         self.work.rederived += sum(map(len, new.values()))
         self._follow(new)
 
@@ -180,8 +180,8 @@ class Sets:
             relation, parts = todo.popitem()
             for clause, position in self.uses.get(relation, ()):
                 head = clause.head.relation
-                found = minus(list(self._through(clause, position, parts)), self.out.get(head, []), self.solver)
-                if fresh := self._extend(head, joined(found)):
+                derived = minus(list(self._through(clause, position, parts)), self.out.get(head, []), self.solver)
+                if fresh := self._extend(head, joined(derived)):
                     todo.setdefault(head, []).extend(fresh)
 
     # -- what has changed
@@ -192,13 +192,13 @@ class Sets:
         for atom, old in self.atoms.journal.values():
             lost.setdefault(atom.relation, []).extend(minus(old, atom.parts, self.solver))
             came.setdefault(atom.relation, []).extend(minus(atom.parts, old, self.solver))
-        found = {}
+        differences = {}
         for relation in lost:
             less = [piece for part in lost[relation] for piece in minus([part], self.near(relation, part), self.solver)]
             more = minus(came[relation], lost[relation], self.solver)
             if less or more:
-                found[relation] = Difference(more, less)
-        return found
+                differences[relation] = Difference(more, less)
+        return differences
 
     def keep(self) -> None:
         self.atoms.keep()

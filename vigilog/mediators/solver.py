@@ -70,9 +70,9 @@ class Solver:
             if answer == z3.unsat:
                 return None
             model = solver.model()
-            found = {name: runs.least for name, runs in part.runs.items()}
-            found |= {name: texts.place(name, model.eval(names[name], model_completion=True).as_long()) for name in wanted}
-            return found
+            places = {name: runs.least for name, runs in part.runs.items()}
+            places |= {name: texts.place(name, model.eval(names[name], model_completion=True).as_long()) for name in wanted}
+            return places
         finally:
             solver.pop()
 
@@ -130,13 +130,13 @@ def _value(z3: Any, term: Term, names: Mapping[str, Expression], guards: list[Ex
             args = [_value(z3, arg, names, guards) for arg in term.args]
             match term.name, args:
                 case "+", [left, right]:
-                    found = left + right
+                    expression = left + right
                 case "-", [left, right]:
-                    found = left - right
+                    expression = left - right
                 case "neg", [only]:
-                    found = -only
+                    expression = -only
                 case "*", [left, right]:
-                    found = left * right
+                    expression = left * right
                 case "/" | "%", [left, right]:
                     divisor = term.args[1]
                     assert isinstance(divisor, Constant) and isinstance(divisor.value, int), "checked: conditions are linear"
@@ -146,12 +146,12 @@ def _value(z3: Any, term: Term, names: Mapping[str, Expression], guards: list[Ex
                     size = abs(divisor.value)
                     towards = z3.If(left >= 0, left / size, -((-left) / size))
                     quotient = towards if divisor.value > 0 else -towards
-                    found = quotient if term.name == "/" else left - quotient * divisor.value
+                    expression = quotient if term.name == "/" else left - quotient * divisor.value
                 case _:
                     raise AssertionError("checked: conditions are linear")
             line = axis(term.type)
-            guards.append(z3.And(found >= line.least, found <= line.most))
-            return found
+            guards.append(z3.And(expression >= line.least, expression <= line.most))
+            return expression
         case Wildcard() | Aggregate():
             raise AssertionError("conditions have no aggregates and no wildcards")
 
@@ -178,10 +178,10 @@ class _Texts:
         """A place with a number: a text not far behind the last constant before it."""
         if name not in self.names:
             return number
-        text, start = max(((text, at) for text, at in self.numbers.items() if at <= number), key=lambda found: found[1])
+        text, start = max(((text, at) for text, at in self.numbers.items() if at <= number), key=lambda constant: constant[1])
         return text + NEXT * (number - start)
 
 
-def solutions(found: Iterable[Conjunction], solver: Solver) -> list[Conjunction]:
+def solutions(region: Iterable[Conjunction], solver: Solver) -> list[Conjunction]:
     """Those that have instances."""
-    return [part for part in found if solver.solvable(part)]
+    return [part for part in region if solver.solvable(part)]

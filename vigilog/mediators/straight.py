@@ -94,12 +94,12 @@ class Straight:
                 yield atom.number
 
     def _delete(self, shrunk: Iterable[int]) -> None:
-        heap = [(self.atoms.known[above].depth, above) for number in shrunk for above in self.atoms.known[number].above]
+        heap = [(self.atoms.by_number[above].depth, above) for number in shrunk for above in self.atoms.by_number[number].above]
         heapify(heap)
         done: set[int] = set()
         while heap:
             _, number = heappop(heap)
-            atom = self.atoms.known[number]
+            atom = self.atoms.by_number[number]
             if number in done or not atom.parts:
                 continue
             done.add(number)
@@ -108,13 +108,13 @@ class Straight:
             if not within(atom.parts, new, self.solver):
                 self._put(atom, new)
                 for above in atom.above:
-                    heappush(heap, (self.atoms.known[above].depth, above))
+                    heappush(heap, (self.atoms.by_number[above].depth, above))
 
     def _computed(self, atom: Atom) -> list[Conjunction]:
         """The region of an atom: its clause over the atoms of its support."""
         clause, atom.computed = self.program.clauses[atom.clause], self.atoms.clock
-        found = clause.applied([self.atoms.known[part].parts for part in atom.body], self.solver)
-        return joined(minus(found, self.out.get(atom.relation, []), self.solver))
+        parts = clause.applied([self.atoms.by_number[part].parts for part in atom.body], self.solver)
+        return joined(minus(parts, self.out.get(atom.relation, []), self.solver))
 
     # -- insertion
 
@@ -123,12 +123,12 @@ class Straight:
         while todo:
             number = todo.popleft()
             waiting.discard(number)
-            atom = self.atoms.known[number]
+            atom = self.atoms.by_number[number]
             for clause, position in self.uses.get(atom.relation, ()):
-                for found in self._built(clause, position, atom):
-                    if found not in waiting:
-                        waiting.add(found)
-                        todo.append(found)
+                for head in self._built(clause, position, atom):
+                    if head not in waiting:
+                        waiting.add(head)
+                        todo.append(head)
 
     def _all(self, clause: Clause) -> Iterator[int]:
         """All atoms of a clause that are new, or have grown."""
@@ -165,19 +165,19 @@ class Straight:
     def _derived(self, clause: Clause, body: tuple[int, ...]) -> Iterator[int]:
         key = ("clause", clause.place, body)
         if key not in self.atoms.by_key:
-            regions = [self.atoms.known[part].parts for part in body]
+            regions = [self.atoms.by_number[part].parts for part in body]
             new = joined(minus(clause.applied(regions, self.solver), self.out.get(clause.head.relation, []), self.solver))
             if not new or (clause.head.relation in self.recursive and self._circular(clause.head.relation, new, body)):
                 return
-            if len(self.atoms.known) >= MOST_SUPPORTS:
+            if len(self.atoms.by_number) >= MOST_SUPPORTS:
                 raise NotGround
             atom = self.atoms.at(clause.head.relation, key, body, clause.place)
             self._put(atom, new)
             atom.computed = self.atoms.clock
             yield atom.number
             return
-        atom = self.atoms.known[self.atoms.by_key[key]]
-        if atom.computed >= max([self.opened.get(atom.relation, 0), *(self.atoms.known[part].changed for part in body)]):
+        atom = self.atoms.by_number[self.atoms.by_key[key]]
+        if atom.computed >= max([self.opened.get(atom.relation, 0), *(self.atoms.by_number[part].changed for part in body)]):
             return  # it was found from another of its body's atoms just now
         new = self._computed(atom)
         if not within(new, atom.parts, self.solver):
@@ -196,7 +196,7 @@ class Straight:
             if number in seen:
                 continue
             seen.add(number)
-            atom = self.atoms.known[number]
+            atom = self.atoms.by_number[number]
             if atom.relation == relation and any(part.row == row for part in atom.parts):
                 return True
             todo += atom.body if atom.relation in self.recursive else ()
@@ -219,13 +219,13 @@ class Straight:
             if old:
                 before = past.setdefault(atom.relation, Atoms())
                 before.put(before.at(atom.relation, (atom.number,)), old)
-        found = {}
+        differences = {}
         for relation in lost:
             less = [piece for part in lost[relation] for piece in minus([part], self.near(relation, part), self.solver)]
             more = [piece for part in came[relation] for piece in minus([part], self._before(relation, part, past), self.solver)]
             if less or more:
-                found[relation] = Difference(more, less)
-        return found
+                differences[relation] = Difference(more, less)
+        return differences
 
     def _before(self, relation: str, part: Conjunction, past: dict[str, Atoms]) -> Iterator[Conjunction]:
         """What may have covered a conjunction before."""
@@ -236,7 +236,7 @@ class Straight:
             yield from atom.parts
 
     def near(self, relation: str, part: Conjunction) -> Iterator[Conjunction]:
-        return (found for atom in self.atoms.near(relation, part) for found in atom.parts)
+        return (piece for atom in self.atoms.near(relation, part) for piece in atom.parts)
 
     def region(self, relation: str) -> list[Conjunction]:
         return self.atoms.region(relation)
@@ -251,7 +251,7 @@ class Straight:
 
     def supports(self) -> Iterator[tuple[Atom, str]]:
         """The atoms, in the order in which they were derived, each with its support."""
-        for atom in sorted(self.atoms.known.values(), key=lambda one: one.number):
+        for atom in sorted(self.atoms.by_number.values(), key=lambda one: one.number):
             if atom.parts and atom.key[0] == "clause":
                 yield atom, self._support(atom)
 
@@ -259,4 +259,4 @@ class Straight:
         if atom.key[0] == "stated":
             return f"<{atom.key[2][-1]}>" if isinstance(atom.key[2], tuple) else f"<{atom.key[2]}>"
         clause = self.program.clauses[atom.clause]
-        return f"<{', '.join([str(clause.number), *(self._support(self.atoms.known[part]) for part in atom.body)])}>"
+        return f"<{', '.join([str(clause.number), *(self._support(self.atoms.by_number[part]) for part in atom.body)])}>"

@@ -60,24 +60,24 @@ class Computed:
     def complement(self) -> Computed:
         return replace(self, positive=not self.positive)
 
-    def holds(self, known: Mapping[str, Value]) -> bool:
+    def holds(self, values: Mapping[str, Value]) -> bool:
         """Whether it holds, all its variables being known."""
-        left, right = evaluated(self.left, known), evaluated(self.right, known)
+        left, right = evaluated(self.left, values), evaluated(self.right, values)
         return (left is not None and right is not None and test(self.op, (left, right)) is True) == self.positive
 
 
 Test = Linear | Computed
 
 
-def evaluated(term: Term, known: Mapping[str, Value]) -> Value | None:
+def evaluated(term: Term, values: Mapping[str, Value]) -> Value | None:
     """The value of a term; None where it has none."""
     match term:
         case Variable():
-            return known[term.name]
+            return values[term.name]
         case Constant():
             return term.value
         case Functor():
-            args = [evaluated(arg, known) for arg in term.args]
+            args = [evaluated(arg, values) for arg in term.args]
             assert term.type is not None, "checked programs are typed"
             return None if None in args else apply(term.name, term.type, [arg.type for arg in term.args if arg.type], args)
         case Wildcard() | Aggregate():

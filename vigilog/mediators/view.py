@@ -85,7 +85,7 @@ def recursive(program: Program) -> set[str]:
     needs: dict[str, set[str]] = {}
     for clause in program.clauses:
         needs.setdefault(clause.head.relation, set()).update(part.relation for part in clause.body)
-    found = set()
+    relations = set()
     for start in needs:
         seen: set[str] = set()
         todo = list(needs[start])
@@ -95,5 +95,5 @@ def recursive(program: Program) -> set[str]:
                 seen.add(name)
                 todo += needs.get(name, ())
         if start in seen:
-            found.add(start)
-    return found
+            relations.add(start)
+    return relations
