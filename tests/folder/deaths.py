@@ -75,10 +75,8 @@ def main() -> None:
         db.compact(["item"])
         number = 0
         for name, operation in OPERATIONS.items():
-            operation(db)  # what it reads first is there from then on
-            with _acting(lambda _: None) as acted:
-                operation(db)
-            for place in range(acted[0]) if kills > len(OPERATIONS) else [(2 * number + 1) % acted[0]]:
+            acted = _steady(db, operation)
+            for place in range(acted) if kills > len(OPERATIONS) else [(2 * number + 1) % acted]:
                 number += 1
                 print(json.dumps(_death(db, name, operation, place, DEATHS[number % len(DEATHS)])), flush=True)
         print(json.dumps({"prepared": _prepared(db), "problems": db.verify().problems}), flush=True)
@@ -93,6 +91,16 @@ def _prepared(db: Durable) -> bool:
     killed()
     session()  # somebody has started another
     return db.view("total") == before
+
+
+def _steady(db: Durable, operation: Operation) -> int:
+    """How many actions an operation takes, once what it reads first and what is prepared for it are there."""
+    counts = [-1]
+    while len(counts) < 3 or counts[-1] != counts[-2]:
+        with _acting(lambda _: None) as acted:
+            operation(db)
+        counts.append(acted[0])
+    return counts[-1]
 
 
 def _death(db: Durable, name: str, operation: Operation, place: int, die: Callable[[], None]) -> dict[str, Any]:

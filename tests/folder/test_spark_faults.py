@@ -7,6 +7,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.folder.test_faults import FACTS, PROGRAM, insertion
@@ -30,8 +31,10 @@ def large(folder: Path) -> Durable:
 
 def flip_last_value(path: Path) -> None:
     """Changes one byte of a page of a Parquet file, and takes away the sums that the file system keeps beside it."""
+    column = pq.read_metadata(path).row_group(0).column(1)
+    begin = column.dictionary_page_offset or column.data_page_offset
     data = bytearray(path.read_bytes())
-    data[len(data) // 4] ^= 1
+    data[begin + column.total_compressed_size - 1] ^= 1
     path.write_bytes(data)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
 
