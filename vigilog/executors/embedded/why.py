@@ -221,11 +221,13 @@ def guarded(program: Program) -> tuple[Program, dict[str, tuple[str, Best]]]:
         return program, {}
     naming, kept = Naming(program.relations), {name: best for component in through for name, best in component.best.items()}
     own = frozenset(name for component in through for name in component.relations)
-    guards = {name: naming(name, "kept") for name in sorted(own)}
+    guards = {name: naming(name, "kept") for name in sorted(kept)}
     rules = [rule for rule in program.rules if rule.head.relation not in own]
     for rule in (rule for component in through for rule in component.candidates.rules):
-        row, equalities = flat(rule.head, names(rule, into_aggregates=True))
-        rules.append(rule.derive(rule.head, body=(*rule.body, *equalities, replace(row, relation=guards[row.relation]))))
+        if rule.head.relation in guards:
+            row, equalities = flat(rule.head, names(rule, into_aggregates=True))
+            rule = rule.derive(rule.head, body=(*rule.body, *equalities, replace(row, relation=guards[row.relation])))
+        rules.append(rule)
     declarations = (replace(program.relations[name], relation=guard) for name, guard in guards.items())
     made = replace(program, declarations=(*program.declarations, *declarations), rules=tuple(map(_named, rules)))
     return made, {guard: (name, kept[name]) for name, guard in guards.items()}
