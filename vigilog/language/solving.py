@@ -62,8 +62,10 @@ def _known(term: syntax.Term, binding: Binding, scope: set[str]) -> bool:
             return True
         case syntax.Functor():
             return all(_known(arg, binding, scope) for arg in term.args)
-        case _:
+        case syntax.Wildcard() | syntax.Aggregate():
             return needs(term, scope) <= binding.keys()
+        case _:
+            assert_never(term)
 
 
 def _groundable(branch: tuple[syntax.Literal, ...], given: set[str], scope: set[str]) -> bool:
