@@ -96,8 +96,10 @@ def test_printed_queries_give_what_is_asked_for(data: st.DataObject) -> None:
     title = data.draw(st.sampled_from([section.title for section in sections]))
     answer, question = (part.rstrip(")").split("(") for part in title.split(", asked by "))
     known = [place for place, arg in enumerate(answer[1].split(", ")) if arg not in ("", "_")]
-    default = {"number": 1, "symbol": "a", "set": Set([1])}
-    absent = tuple(default[attribute.type_name] for place, attribute in enumerate(split.relations[view].attributes) if place in known)
+    default = {"number": 1, "symbol": "a", "set": Set([])}
+    absent = tuple(
+        default[attribute.type_name.partition("<")[0]] for place, attribute in enumerate(split.relations[view].attributes) if place in known
+    )
     goal = data.draw(st.sampled_from(sorted({absent, *(tuple(row[place] for place in known) for row in everything[view])})))
     found = evaluate([section for section in sections if section.title == title], {**base, question[0]: {goal}}).get(view, set())
     assert found <= everything[view]
